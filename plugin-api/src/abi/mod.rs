@@ -1,0 +1,49 @@
+//! The tables that carry the contract across a shared library.
+//!
+//! Every operation is a function pointer in a C-shaped table, with scalars, caller-owned out-parameters and a `u32`
+//! status. Nothing that one side allocated is freed by the other. Detail of a failure goes into a caller-owned
+//! [`ErrorRecord`], written only on failure, so that a call that succeeds costs one indirect call.
+//!
+//! ```text
+//!        host                                    plugin
+//!   ImportedBacking ── BackingTable ──►  plugin_side ──► dyn Backing
+//!   ServiceContext  ◄── HostServicesTable ── HostServices (what an author holds)
+//! ```
+//!
+//! * `records`: what is passed: texts, options, descriptions, errors.
+//! * `tables`: the operations, with who owns what.
+//! * `plugin_side`: a `dyn Backing` behind those tables. Its counterpart is in the host.
+//! * `root`: door 1, the abi_stable root module that hands the tables out.
+
+mod plugin_side;
+mod records;
+mod root;
+mod tables;
+
+pub use records::{
+    AccountingRecord, AllocateRecord, BackingInstance, CreateRequest, DescriptionRecord, DomainRecord, ErrorRecord,
+    LIST_ELEMENT, LIST_EMPTY, LIST_NONE, MESSAGE_BYTES, NAME_BYTES, OPTION_BOOLEAN, OPTION_FLOAT, OPTION_INTEGER,
+    OPTION_TEXT, OptionRecord, PrefixRecord, PrefixRequestRecord, RangeResult, RegionRecord, ReleaseRecord,
+    ReserveRecord, RoleRecord, Text,
+};
+pub use root::{PluginRoot, PluginRootRef};
+pub use tables::{
+    BackingEntry, BackingTable, HostServicesTable, PluginTable, SharedMappingTable, TransferTable, VirtualBackingTable,
+};
+
+/// The operation succeeded and its out-parameter is written.
+pub const STATUS_OK: u32 = 0;
+/// The operation failed and the error record is written.
+pub const STATUS_FAILED: u32 = 1;
+/// The plugin's code panicked; the error record holds the panic's message.
+pub const STATUS_PANICKED: u32 = 2;
+
+/// All of the target is given back.
+pub const OUTCOME_COMPLETE: u32 = 0;
+/// Nothing changed; the error record says why.
+pub const OUTCOME_FAILED: u32 = 1;
+/// Some of it happened; the error record says why. A reader takes every number it does not know for this one.
+pub const OUTCOME_QUARANTINED: u32 = 2;
+
+/// The version of the tables in this crate.
+pub const TABLES_VERSION: u32 = 1;

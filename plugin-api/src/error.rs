@@ -1,0 +1,187 @@
+//! The failure of one call to a backing: a kind that the host acts on, and words for people.
+
+use std::fmt;
+
+/// What kind of failure it is. The host acts on the kind alone, never on the words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// No physical memory is left. Making room and trying again may help.
+    OutOfMemory,
+    /// No address space, or no more mappings, are left while memory may be free.
+    AddressSpaceExhausted,
+    /// The host's governor refused a charge that the backing made.
+    BudgetRefused,
+    /// The request could never be granted: a size, an alignment or a range that is wrong in itself.
+    InvalidRequest,
+    /// The id was never given out, or was released.
+    UnknownId,
+    /// The range holds granules that are committed already.
+    AlreadyCommitted,
+    /// The range holds granules that are not committed.
+    NotCommitted,
+    /// The object belongs to another pool, device or authority.
+    Foreign,
+    /// The object is sealed, or not sealed yet.
+    WrongState,
+    /// The backing has no such operation.
+    Unsupported,
+    /// The driver or device that the backing needs isn't here. Only creation answers this.
+    Unavailable,
+    /// The device is gone; nothing on it can be used again.
+    DeviceLost,
+    /// The backing's own code panicked. The host takes it out of service.
+    Panicked,
+    /// Anything else, an unknown kind from a newer library included.
+    Internal,
+}
+
+impl ErrorKind {
+    /// Every kind with its number in an [`ErrorRecord`](crate::abi::ErrorRecord).
+    const NUMBERS: [(ErrorKind, u32); 14] = [
+        (ErrorKind::OutOfMemory, 1),
+        (ErrorKind::AddressSpaceExhausted, 2),
+        (ErrorKind::BudgetRefused, 3),
+        (ErrorKind::InvalidRequest, 4),
+        (ErrorKind::UnknownId, 5),
+        (ErrorKind::AlreadyCommitted, 6),
+        (ErrorKind::NotCommitted, 7),
+        (ErrorKind::Foreign, 8),
+        (ErrorKind::WrongState, 9),
+        (ErrorKind::Unsupported, 10),
+        (ErrorKind::Unavailable, 11),
+        (ErrorKind::DeviceLost, 12),
+        (ErrorKind::Panicked, 13),
+        (ErrorKind::Internal, 14),
+    ];
+
+    /// Its number in an [`ErrorRecord`](crate::abi::ErrorRecord).
+    #[must_use]
+    pub fn number(self) -> u32 {
+        Self::NUMBERS.iter().find(|(kind, _)| *kind == self).map_or(0, |(_, number)| *number)
+    }
+
+    /// The kind of that number; a number that is not known counts as [`ErrorKind::Internal`].
+    #[must_use]
+    pub fn from_number(number: u32) -> Self {
+        Self::NUMBERS.iter().find(|(_, known)| *known == number).map_or(ErrorKind::Internal, |(kind, _)| *kind)
+    }
+}
+
+/// The failure of one call to a backing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BackingError {
+    kind: ErrorKind,
+    native_code: Option<i64>,
+    requested_bytes: u64,
+    available_bytes: u64,
+    message: String,
+}
+
+impl BackingError {
+    /// A failure of that kind. The message says what failed, why (seen, wanted) and what to do, in lower case; it
+    /// names foreign codes with name and number. Across a library boundary its first 440 bytes arrive.
+    #[must_use]
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Self { kind, native_code: None, requested_bytes: 0, available_bytes: 0, message: message.into() }
+    }
+
+    /// The request could never be granted.
+    #[must_use]
+    pub fn invalid(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::InvalidRequest, message)
+    }
+
+    /// No such operation.
+    #[must_use]
+    pub fn unsupported(operation: impl fmt::Display) -> Self {
+        Self::new(ErrorKind::Unsupported, format!("{operation} is not supported by this backing"))
+    }
+
+    /// The id was never given out, or was released.
+    #[must_use]
+    pub fn unknown_id(id: impl fmt::Display) -> Self {
+        Self::new(ErrorKind::UnknownId, format!("{id} is not live here: it was never made, or was released"))
+    }
+
+    /// No physical memory is left for `requested_bytes`.
+    #[must_use]
+    pub fn out_of_memory(requested_bytes: u64) -> Self {
+        Self::new(ErrorKind::OutOfMemory, format!("no memory is left for {requested_bytes} bytes"))
+            .with_requested(requested_bytes)
+    }
+
+    /// The same failure, with the code of the system or driver call that failed.
+    #[must_use]
+    pub fn with_native_code(mut self, code: i64) -> Self {
+        self.native_code = Some(code);
+        self
+    }
+
+    /// The same failure, with the bytes that were asked for.
+    #[must_use]
+    pub fn with_requested(mut self, bytes: u64) -> Self {
+        self.requested_bytes = bytes;
+        self
+    }
+
+    /// The same failure, with the bytes that were to be had.
+    #[must_use]
+    pub fn with_available(mut self, bytes: u64) -> Self {
+        self.available_bytes = bytes;
+        self
+    }
+
+    /// What kind of failure it is.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        self.kind
+    }
+
+    /// The code of the system or driver call that failed.
+    #[must_use]
+    pub fn native_code(&self) -> Option<i64> {
+        self.native_code
+    }
+
+    /// The bytes that were asked for, or 0.
+    #[must_use]
+    pub fn requested_bytes(&self) -> u64 {
+        self.requested_bytes
+    }
+
+    /// The bytes that were to be had, or 0.
+    #[must_use]
+    pub fn available_bytes(&self) -> u64 {
+        self.available_bytes
+    }
+
+    /// The words.
+    #[must_use]
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+}
+
+impl fmt::Display for BackingError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for BackingError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_survives_its_number_and_an_unknown_number_is_internal() {
+        for (kind, number) in ErrorKind::NUMBERS {
+            assert_eq!(ErrorKind::from_number(number), kind);
+            assert_eq!(kind.number(), number);
+        }
+        assert_eq!(ErrorKind::from_number(0), ErrorKind::Internal);
+        assert_eq!(ErrorKind::from_number(4_000_000), ErrorKind::Internal);
+    }
+}

@@ -1,0 +1,139 @@
+//! What the host offers to a backing: a log, the identities of its books, charge and refund.
+#![expect(unsafe_code, reason = "calls the host through a C-shaped table")]
+
+use crate::abi::{ErrorRecord, HostServicesTable, STATUS_OK, STATUS_PANICKED, Text};
+use crate::{AuthorityId, BackingError, Domain, ErrorKind, MemoryRole};
+use std::fmt;
+
+/// How much a line of log matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum LogLevel {
+    /// Something is lost or broken.
+    Error,
+    /// Something will bite.
+    Warning,
+    /// Worth knowing.
+    Information,
+    /// For whoever looks for a fault.
+    Debugging,
+    /// Every step.
+    Tracing,
+}
+
+impl LogLevel {
+    const NUMBERS: [(LogLevel, u32); 5] = [
+        (LogLevel::Error, 1),
+        (LogLevel::Warning, 2),
+        (LogLevel::Information, 3),
+        (LogLevel::Debugging, 4),
+        (LogLevel::Tracing, 5),
+    ];
+
+    /// Its number across the boundary.
+    #[must_use]
+    pub fn number(self) -> u32 {
+        Self::NUMBERS.iter().find(|(level, _)| *level == self).map_or(1, |(_, number)| *number)
+    }
+
+    /// The level of that number; one that is not known counts as an error.
+    #[must_use]
+    pub fn from_number(number: u32) -> Self {
+        Self::NUMBERS.iter().find(|(_, known)| *known == number).map_or(LogLevel::Error, |(level, _)| *level)
+    }
+}
+
+/// What the host offers to one backing, from its creation to its end.
+///
+/// Copies are cheap and may go to any thread. After the backing's end each call answers a failure and changes nothing.
+/// Hold no lock of your own while you call: the host may call back into the same backing on the same thread.
+#[derive(Clone, Copy)]
+pub struct HostServices {
+    /// Invariant 1: points to a table that is valid, and unchanged, for the life of the process.
+    table: &'static HostServicesTable,
+}
+
+// SAFETY: by invariant 1 the table is never changed, and the host promises that its operations may be called from any
+// thread at the same time.
+unsafe impl Send for HostServices {}
+// SAFETY: as above.
+unsafe impl Sync for HostServices {}
+
+impl HostServices {
+    /// The services behind a table.
+    ///
+    /// # Safety
+    ///
+    /// `table` is valid and unchanged for the life of the process, and its operations keep the rules of
+    /// [`HostServicesTable`].
+    #[must_use]
+    pub unsafe fn from_table(table: *const HostServicesTable) -> Self {
+        // SAFETY: the caller promises invariant 1.
+        Self { table: unsafe { &*table } }
+    }
+
+    /// The table.
+    #[must_use]
+    pub fn as_table(&self) -> *const HostServicesTable {
+        self.table
+    }
+
+    /// Adds a line to the host's log, under the backing's name.
+    pub fn log(&self, level: LogLevel, message: &str) {
+        // SAFETY: invariant 1; the text is borrowed for the call.
+        unsafe { (self.table.log)(self.table.context, level.number(), Text::borrow(message)) }
+    }
+
+    /// The identity of the domain's books, for [`Accounting::Backing`](crate::Accounting::Backing).
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidRequest`](ErrorKind::InvalidRequest) when the host keeps no books of that domain.
+    pub fn authority(&self, domain: Domain) -> Result<AuthorityId, BackingError> {
+        let mut bytes = [0; 16];
+        let mut error = ErrorRecord::empty();
+        // SAFETY: invariant 1; both out-parameters are ours for the call.
+        let status =
+            unsafe { (self.table.authority)(self.table.context, domain.into(), &raw mut bytes, &raw mut error) };
+        outcome(status, &error).map(|()| AuthorityId::from_bytes(bytes))
+    }
+
+    /// Charges physical bytes to the domain before they are taken.
+    ///
+    /// # Errors
+    ///
+    /// [`BudgetRefused`](ErrorKind::BudgetRefused) when the limit would be passed; nothing is charged then.
+    pub fn charge(&self, domain: Domain, bytes: u64, role: MemoryRole) -> Result<(), BackingError> {
+        let mut error = ErrorRecord::empty();
+        // SAFETY: invariant 1; the error record is ours for the call.
+        let status =
+            unsafe { (self.table.charge)(self.table.context, domain.into(), bytes, role.into(), &raw mut error) };
+        outcome(status, &error)
+    }
+
+    /// Gives back bytes that this backing charged.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidRequest`](ErrorKind::InvalidRequest) when the backing has not charged as much; nothing is refunded,
+    /// and the host takes the backing out of service.
+    pub fn refund(&self, domain: Domain, bytes: u64) -> Result<(), BackingError> {
+        let mut error = ErrorRecord::empty();
+        // SAFETY: invariant 1; the error record is ours for the call.
+        let status = unsafe { (self.table.refund)(self.table.context, domain.into(), bytes, &raw mut error) };
+        outcome(status, &error)
+    }
+}
+
+fn outcome(status: u32, error: &ErrorRecord) -> Result<(), BackingError> {
+    match status {
+        STATUS_OK => Ok(()),
+        STATUS_PANICKED => Err(BackingError::new(ErrorKind::Internal, "the host panicked in a service")),
+        _ => Err(error.read()),
+    }
+}
+
+impl fmt::Debug for HostServices {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("HostServices").finish_non_exhaustive()
+    }
+}
