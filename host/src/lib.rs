@@ -1,4 +1,6 @@
 //! Placeholder.
 
 #[cfg_attr(not(test), expect(dead_code, reason = "the stages that consume it are not here yet"))]
+mod machine;
+#[cfg_attr(not(test), expect(dead_code, reason = "the stages that consume it are not here yet"))]
 mod registry;
