@@ -4,3 +4,5 @@
 mod machine;
 #[cfg_attr(not(test), expect(dead_code, reason = "the stages that consume it are not here yet"))]
 mod registry;
+
+pub use registry::{Selection, SelectionError};

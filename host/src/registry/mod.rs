@@ -7,16 +7,22 @@
 //! LEASEHOLD_* ───► Selection ────┘
 //! ```
 //!
-//! [`RegistryFile`](file::RegistryFile) knows the text and its lines, and no disk beyond the file itself; `Manifest` knows the disk, and
-//! no text. Opening a library and checking its hash belong to the loader, which takes a `Manifest`.
+//! [`RegistryFile`](file::RegistryFile) knows the text and its lines, and no disk beyond the file itself;
+//! [`Manifest`](manifest::Manifest) knows the disk, and no text. Opening a library and checking its hash belong to the
+//! loader, which takes a manifest.
 
 mod backing_entry;
-mod budget;
-mod error;
-mod file;
+pub(crate) mod budget;
+pub(crate) mod error;
+pub(crate) mod file;
+pub(crate) mod library;
+pub(crate) mod manifest;
 mod option_values;
-mod position;
+pub(crate) mod position;
 mod reader;
 mod sections;
+mod selection;
 #[cfg(test)]
 mod tests;
+
+pub use selection::{Selection, SelectionError};
