@@ -3,7 +3,7 @@
 //! A set-uid or set-gid program, and one with file capabilities, must not let its caller's environment choose the
 //! libraries that it loads. The kernel marks such a program with `AT_SECURE` (getauxval(3), ld.so(8)).
 //!
-//! The file depends on nothing else in this crate, so that the program can include it too.
+//! The file depends on nothing else in this crate, so that the program `leasehold` can include it too.
 
 use std::fs;
 
