@@ -1,1 +1,36 @@
-//! Placeholder.
+//! A Leasehold backing for memory of the host: `mmap` reserves, `mprotect` commits, and the base never moves.
+//!
+//! ```text
+//! backing ──► transaction ──► region ──┬─► mapping ──► sys    the kernel (unsafe is in these two)
+//!    │             │                   ├─► runs               which bytes are committed (pure)
+//!    │             └─► table           └─► map_budget         how many mappings the process may hold
+//!    └─► options
+//! ```
+//!
+//! In: the options of `[backing.options]` ([`HostMmapOptions`]) and the calls of the contract. Out: addresses of this
+//! process, and typed refusals. It keeps no budget of bytes ([`Accounting::Buffer`](leasehold_plugin_api::Accounting)):
+//! that is the host's.
+//!
+//! * **Reserve** takes inaccessible address space, which costs neither memory nor commit charge.
+//! * **Commit** makes whole granules readable and writable; pages come at the first touch, or at once with `populate`.
+//! * **Decommit** puts fresh inaccessible space in their place, so pages and commit charge go back at once and the next
+//!   commit reads zeros. A region that grows and shrinks at its end stays two kernel mappings.
+//! * Scattered commits are refused before the process runs into `vm.max_map_count`, and freeing works even there.
+//!
+//! Calls about different regions run at the same time. A call never panics on what the caller passes.
+
+mod backing;
+mod fault;
+mod map_budget;
+mod mapping;
+mod options;
+mod region;
+mod runs;
+mod sys;
+mod table;
+mod transaction;
+
+pub use backing::HostMmap;
+pub use options::{HostMmapOptions, HugePages};
+
+leasehold_plugin_api::export_backing!(HostMmap);

@@ -1,0 +1,195 @@
+//! Which bytes of a region are committed: pure arithmetic on ranges, no system call.
+//!
+//! It also counts the pieces that the kernel may hold them as. Two neighbours are one mapping only when their pages
+//! descend from the same first touch (the kernel compares `anon_vma`), so two pieces that grew apart stay two where
+//! they meet. Pieces that were once cut apart join again.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// The committed bytes of one region. Every range given to it is non-empty.
+#[derive(Debug, Default)]
+pub(crate) struct Runs {
+    /// Begin of each piece → the piece. Pieces don't overlap; they touch only where their lineage differs.
+    pieces: BTreeMap<u64, Piece>,
+    bytes: u64,
+    next_lineage: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Piece {
+    end: u64,
+    /// Equal for two pieces whose pages descend from the same first touch.
+    lineage: u64,
+}
+
+impl Runs {
+    /// Committed bytes.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Pieces that the kernel may hold them as; constant cost.
+    pub(crate) fn pieces(&self) -> usize {
+        self.pieces.len()
+    }
+
+    /// Whether nothing in the range is committed.
+    pub(crate) fn is_free(&self, range: &Range<u64>) -> bool {
+        self.pieces.range(..range.end).next_back().is_none_or(|(_, piece)| piece.end <= range.start)
+    }
+
+    /// Whether everything in the range is committed.
+    pub(crate) fn is_committed(&self, range: &Range<u64>) -> bool {
+        let mut reached = range.start;
+        while reached < range.end {
+            match self.pieces.range(..=reached).next_back() {
+                Some((_, piece)) if piece.end > reached => reached = piece.end,
+                _ => return false,
+            }
+        }
+        true
+    }
+
+    /// Adds a range of which nothing is committed.
+    pub(crate) fn insert(&mut self, range: Range<u64>) {
+        debug_assert!(self.is_free(&range), "{range:?} is not free in {self:?}");
+        self.bytes = self.bytes.saturating_add(length(&range));
+        let right = self.pieces.get(&range.end).copied();
+        let left = self.pieces.range_mut(..range.start).next_back().map(|(_, piece)| piece);
+        match (left.filter(|left| left.end == range.start), right) {
+            (Some(left), Some(right)) if left.lineage == right.lineage => {
+                left.end = right.end;
+                self.pieces.remove(&range.end);
+            }
+            (Some(left), _) => left.end = range.end,
+            (None, Some(right)) => {
+                self.pieces.remove(&range.end);
+                self.pieces.insert(range.start, right);
+            }
+            (None, None) => {
+                self.pieces.insert(range.start, Piece { end: range.end, lineage: self.next_lineage });
+                self.next_lineage = self.next_lineage.wrapping_add(1);
+            }
+        }
+    }
+
+    /// Takes a range away of which everything is committed.
+    pub(crate) fn remove(&mut self, range: Range<u64>) {
+        debug_assert!(self.is_committed(&range), "{range:?} is not committed in {self:?}");
+        self.bytes = self.bytes.saturating_sub(length(&range));
+        let mut rest = None;
+        if let Some((_, left)) = self.pieces.range_mut(..range.start).next_back()
+            && left.end > range.start
+        {
+            rest = (left.end > range.end).then_some(*left);
+            left.end = range.start;
+        }
+        while let Some((&start, &piece)) = self.pieces.range(range.clone()).next() {
+            self.pieces.remove(&start);
+            rest = (piece.end > range.end).then_some(piece);
+        }
+        if let Some(rest) = rest {
+            self.pieces.insert(range.end, rest);
+        }
+    }
+
+    /// Forgets everything.
+    pub(crate) fn clear(&mut self) {
+        self.pieces.clear();
+        self.bytes = 0;
+    }
+}
+
+fn length(range: &Range<u64>) -> u64 {
+    range.end.saturating_sub(range.start)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn runs(ranges: &[(u64, u64)]) -> Runs {
+        let mut runs = Runs::default();
+        ranges.iter().for_each(|(start, end)| runs.insert(*start..*end));
+        runs
+    }
+
+    #[test]
+    fn a_watermark_is_one_piece_however_often_it_moves() {
+        let mut runs = Runs::default();
+        for step in 0..10_000 {
+            runs.insert(step..step + 1);
+            assert_eq!(runs.pieces(), 1);
+        }
+        runs.remove(3..10_000);
+        runs.insert(3..7);
+        assert_eq!((runs.pieces(), runs.bytes()), (1, 7));
+    }
+
+    #[test]
+    fn pieces_that_grew_apart_stay_two_where_they_meet() {
+        let mut runs = runs(&[(0, 1), (2, 3)]);
+        runs.insert(1..2);
+        assert_eq!((runs.pieces(), runs.bytes()), (2, 3));
+        assert!(runs.is_committed(&(0..3)));
+        runs.remove(0..3);
+        assert_eq!((runs.pieces(), runs.bytes()), (0, 0));
+    }
+
+    #[test]
+    fn a_hole_that_is_filled_again_leaves_no_seam() {
+        let mut runs = runs(&[(0, 100)]);
+        for hole in 10..90 {
+            runs.remove(hole..hole + 5);
+            assert_eq!(runs.pieces(), 2);
+            runs.insert(hole..hole + 5);
+            assert_eq!(runs.pieces(), 1);
+        }
+    }
+
+    #[test]
+    fn taking_an_insert_back_restores_the_pieces() {
+        for before in [vec![(0, 2), (4, 6)], vec![(0, 2)], vec![(4, 6)], vec![(0, 1)]] {
+            let mut changed = runs(&before);
+            changed.insert(2..4);
+            changed.remove(2..4);
+            assert_eq!(changed.pieces(), before.len());
+            assert!(before.iter().all(|(start, end)| changed.is_committed(&(*start..*end))));
+        }
+    }
+
+    const GRANULES: u64 = 24;
+
+    fn bits(range: &Range<u64>) -> u32 {
+        range.clone().fold(0, |bits, granule| bits | 1 << granule)
+    }
+
+    fn maximal_runs(bitmap: u32) -> usize {
+        let begins = bitmap & !(bitmap << 1);
+        usize::try_from(begins.count_ones()).unwrap()
+    }
+
+    proptest! {
+        #[test]
+        fn runs_agree_with_a_bitmap(steps in prop::collection::vec((0..GRANULES, 1..=GRANULES), 0..200)) {
+            let (mut runs, mut bitmap) = (Runs::default(), 0_u32);
+            for (start, count) in steps {
+                let range = start..start.saturating_add(count).min(GRANULES);
+                let wanted = bits(&range);
+                prop_assert_eq!(runs.is_free(&range), bitmap & wanted == 0);
+                prop_assert_eq!(runs.is_committed(&range), bitmap & wanted == wanted);
+                if runs.is_free(&range) {
+                    runs.insert(range);
+                    bitmap |= wanted;
+                } else if runs.is_committed(&range) {
+                    runs.remove(range);
+                    bitmap &= !wanted;
+                }
+                prop_assert_eq!(runs.bytes(), u64::from(bitmap.count_ones()));
+                prop_assert!(runs.pieces() >= maximal_runs(bitmap));
+            }
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! Which mappings are live: identity → mapping, looked up by many threads at once.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::hash::Hash;
+use std::sync::{Arc, PoisonError, RwLock};
+
+/// The live objects of one kind. Its lock is held for a look-up, never over a system call.
+///
+/// The host mints each identity once, so a dead one needs no mark: it is simply not found.
+#[derive(Debug)]
+pub(crate) struct Table<Id, T> {
+    live: RwLock<HashMap<Id, Arc<T>>>,
+}
+
+impl<Id: Copy + Eq + Hash, T> Table<Id, T> {
+    pub(crate) fn new() -> Self {
+        Self { live: RwLock::new(HashMap::new()) }
+    }
+
+    pub(crate) fn find(&self, id: Id) -> Option<Arc<T>> {
+        self.live.read().unwrap_or_else(PoisonError::into_inner).get(&id).cloned()
+    }
+
+    /// Adds an object, or gives it back when the identity is live.
+    pub(crate) fn insert(&self, id: Id, object: T) -> Result<(), T> {
+        match self.live.write().unwrap_or_else(PoisonError::into_inner).entry(id) {
+            Entry::Occupied(_) => Err(object),
+            Entry::Vacant(entry) => {
+                entry.insert(Arc::new(object));
+                Ok(())
+            }
+        }
+    }
+
+    pub(crate) fn remove(&self, id: Id) {
+        self.live.write().unwrap_or_else(PoisonError::into_inner).remove(&id);
+    }
+
+    /// Takes everything out.
+    pub(crate) fn drain(&mut self) -> Vec<(Id, Arc<T>)> {
+        self.live.get_mut().unwrap_or_else(PoisonError::into_inner).drain().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_identity_is_found_while_it_is_live_and_given_out_once() {
+        let table = Table::new();
+        assert_eq!(table.insert(7, "first"), Ok(()));
+        assert_eq!(table.insert(7, "second"), Err("second"));
+        assert_eq!(table.find(7).as_deref(), Some(&"first"));
+        table.remove(7);
+        assert_eq!(table.find(7), None);
+    }
+}
