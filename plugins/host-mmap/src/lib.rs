@@ -28,6 +28,8 @@ mod region;
 mod runs;
 mod sys;
 mod table;
+#[cfg(test)]
+mod tests;
 mod transaction;
 
 pub use backing::HostMmap;
