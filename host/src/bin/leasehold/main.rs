@@ -1,8 +1,3 @@
 //! Placeholder.
-
-#[path = "../../machine/privilege.rs"]
-mod privilege;
-#[cfg_attr(not(test), expect(dead_code, reason = "the commands are not here yet"))]
-mod registry_choice;
-
+mod replay;
 fn main() {}
