@@ -26,4 +26,5 @@
     )
 )]
 
+mod geometry;
 mod trace;
