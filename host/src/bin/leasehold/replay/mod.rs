@@ -26,5 +26,13 @@
     )
 )]
 
+#[cfg(test)]
+mod counting_store;
+mod footprint;
 mod geometry;
+mod latency;
+mod outcome;
+mod scheduler;
+mod store;
+mod tally;
 mod trace;

@@ -1,0 +1,101 @@
+//! Turns the times of growth calls into a median, a tail and a maximum.
+//!
+//! Owns one histogram of fixed size: recording allocates nothing, however long the run.
+
+use std::time::{Duration, Instant};
+
+use hdrhistogram::{CreationError, Histogram};
+use serde::Serialize;
+
+/// A call that takes longer counts as this long among the quantiles; the maximum is exact.
+const LONGEST_NS: u64 = 3_600_000_000_000;
+
+/// How long growth calls took, in nanoseconds; all 0 where there was none. Serialised under these
+/// names.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub(crate) struct GrowthLatency {
+    /// Calls that gave room; refused ones are not counted.
+    pub(crate) calls: u64,
+    /// To three significant figures, as is `p99_ns`.
+    pub(crate) p50_ns: u64,
+    pub(crate) p99_ns: u64,
+    /// Exact.
+    pub(crate) max_ns: u64,
+}
+
+/// Times growth calls.
+#[derive(Debug)]
+pub(super) struct GrowthTimer {
+    histogram: Histogram<u64>,
+    max_ns: u64,
+}
+
+impl GrowthTimer {
+    /// # Errors
+    /// None in practice: the bounds are constants that the histogram takes.
+    pub(super) fn new() -> Result<Self, CreationError> {
+        Ok(Self {
+            histogram: Histogram::new_with_max(LONGEST_NS, 3)?,
+            max_ns: 0,
+        })
+    }
+
+    /// Makes the call, and records how long it took if it succeeds.
+    pub(super) fn time<T, E>(&mut self, call: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
+        let start = Instant::now();
+        let answer = call();
+        let elapsed = start.elapsed();
+        if answer.is_ok() {
+            self.record(elapsed);
+        }
+        answer
+    }
+
+    pub(super) fn latency(&self) -> GrowthLatency {
+        // A quantile is the top of its bucket, which may lie above the largest value.
+        let quantile = |q| self.histogram.value_at_quantile(q).min(self.max_ns);
+        GrowthLatency {
+            calls: self.histogram.len(),
+            p50_ns: quantile(0.50),
+            p99_ns: quantile(0.99),
+            max_ns: self.max_ns,
+        }
+    }
+
+    fn record(&mut self, elapsed: Duration) {
+        let nanoseconds = u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX);
+        self.histogram.saturating_record(nanoseconds);
+        self.max_ns = self.max_ns.max(nanoseconds);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_are_of_what_was_recorded() {
+        let mut timer = GrowthTimer::new().unwrap();
+        for microseconds in 1..=100 {
+            timer.record(Duration::from_micros(microseconds));
+        }
+        let latency = timer.latency();
+        assert_eq!((latency.calls, latency.max_ns), (100, 100_000));
+        assert!(latency.p50_ns.abs_diff(50_000) <= 50, "{latency:?}");
+        assert!(latency.p99_ns.abs_diff(99_000) <= 99, "{latency:?}");
+    }
+
+    #[test]
+    fn refused_calls_are_not_counted() {
+        let mut timer = GrowthTimer::new().unwrap();
+        assert_eq!(timer.time(|| Err::<(), _>("refused")), Err("refused"));
+        assert_eq!(timer.latency(), GrowthLatency::default());
+    }
+
+    #[test]
+    fn a_call_past_the_longest_keeps_its_exact_maximum() {
+        let mut timer = GrowthTimer::new().unwrap();
+        timer.record(Duration::from_secs(7200));
+        assert_eq!(timer.latency().max_ns, 7_200_000_000_000);
+    }
+}

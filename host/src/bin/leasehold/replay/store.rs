@@ -1,0 +1,64 @@
+//! The one door between the scheduler and memory.
+//!
+//! The scheduler calls, the store answers; what a cache is made of is the store's own affair. One
+//! thread; a call may block for as long as the store's memory takes.
+
+/// Something that holds the caches of running requests.
+///
+/// Sizes are in tokens, counted from the cache's beginning. A call that fails leaves store and
+/// cache as they were.
+pub(crate) trait CacheStore {
+    /// One request's cache. The scheduler gives every one back through [`close`](Self::close),
+    /// except when a [`StoreError::Broken`] ends the run: then it drops them.
+    type Cache;
+
+    /// Whether a request of `tokens` in all could ever run, alone in the store; if not, why.
+    ///
+    /// # Errors
+    /// With the reason, for a person.
+    fn fits(&self, tokens: u64) -> Result<(), String>;
+
+    /// An empty cache. It belongs to no request until it is grown.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    fn open(&mut self) -> Result<Self::Cache, StoreError>;
+
+    /// Makes room for `tokens` in all. The scheduler times this call.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    fn grow(&mut self, cache: &mut Self::Cache, tokens: u64) -> Result<(), StoreError>;
+
+    /// Writes the rows of the tokens `from..to`, which `grow` has made room for. Not timed.
+    ///
+    /// # Errors
+    /// [`StoreError`]; being exhausted is no answer here, and ends the run as being broken does.
+    fn fill(&mut self, cache: &mut Self::Cache, from: u64, to: u64) -> Result<(), StoreError>;
+
+    /// Checks what the cache's `tokens` rows hold, and gives everything back.
+    ///
+    /// # Errors
+    /// As [`fill`](Self::fill).
+    fn close(&mut self, cache: Self::Cache, tokens: u64) -> Result<(), StoreError>;
+
+    /// Physical bytes held for all caches. Rises in `open` and `grow` only, falls in `close` only.
+    fn owned_bytes(&self) -> u64;
+}
+
+/// Why a store did not do what it was asked. Both hold the reason, for a person.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum StoreError {
+    /// The budget refuses: make room and try again.
+    Exhausted(String),
+    /// The store can't be trusted any more: stop the run.
+    Broken(String),
+}
+
+impl StoreError {
+    pub(crate) fn reason(self) -> String {
+        match self {
+            Self::Exhausted(reason) | Self::Broken(reason) => reason,
+        }
+    }
+}
