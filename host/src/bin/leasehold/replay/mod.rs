@@ -34,5 +34,6 @@ mod latency;
 mod outcome;
 mod scheduler;
 mod store;
+mod summary;
 mod tally;
 mod trace;

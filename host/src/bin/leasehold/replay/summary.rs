@@ -1,0 +1,124 @@
+//! Turns run summaries into the JSON that `leasehold replay --json` prints.
+//!
+//! The keys are a promise to programs: a test holds them. Figures that may change their meaning,
+//! such as waste, are for the table only.
+
+use serde::Serialize;
+
+use super::latency::GrowthLatency;
+use super::outcome::RunSummary;
+use super::trace::{Trace, TraceFormat};
+
+/// The whole report.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct ReplayReport {
+    pub(crate) trace: TraceSummary,
+    /// In the order of the runs.
+    pub(crate) results: Vec<ReplayResult>,
+}
+
+/// The trace that was replayed.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct TraceSummary {
+    pub(crate) format: TraceFormat,
+    pub(crate) requests: u64,
+}
+
+/// One run.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct ReplayResult {
+    pub(crate) backing: String,
+    pub(crate) strategy: String,
+    pub(crate) completed: u64,
+    pub(crate) preempted: u64,
+    /// How many; who and why is in the [`RunSummary`].
+    pub(crate) refused: u64,
+    pub(crate) peak_running: u64,
+    pub(crate) peak_owned_bytes: u64,
+    pub(crate) ideal_peak_bytes: u64,
+    pub(crate) growth: GrowthLatency,
+}
+
+impl ReplayReport {
+    pub(crate) fn new(trace: &Trace, results: Vec<ReplayResult>) -> Self {
+        let requests = count(trace.requests.len());
+        Self {
+            trace: TraceSummary {
+                format: trace.format,
+                requests,
+            },
+            results,
+        }
+    }
+}
+
+impl ReplayResult {
+    pub(crate) fn new(backing: &str, strategy: &str, run: &RunSummary) -> Self {
+        Self {
+            backing: backing.to_owned(),
+            strategy: strategy.to_owned(),
+            completed: run.completed,
+            preempted: run.preempted,
+            refused: count(run.refused.len()),
+            peak_running: run.peak_running,
+            peak_owned_bytes: run.peak_owned_bytes,
+            ideal_peak_bytes: run.ideal_peak_bytes,
+            growth: run.growth,
+        }
+    }
+}
+
+/// Exact wherever a `usize` has at most 64 bits.
+fn count(length: usize) -> u64 {
+    u64::try_from(length).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::super::outcome::RefusedRequest;
+    use super::super::trace::Request;
+    use super::*;
+
+    #[test]
+    fn the_json_has_exactly_these_keys() {
+        let request = Request {
+            line: 2,
+            arrival: Duration::ZERO,
+            prompt_tokens: 1,
+            output_tokens: 1,
+            hash_ids: Vec::new(),
+        };
+        let trace = Trace {
+            format: TraceFormat::AzureCsv,
+            requests: vec![request],
+        };
+        let run = RunSummary {
+            completed: 1,
+            preempted: 2,
+            refused: vec![RefusedRequest {
+                line: 9,
+                reason: "too long".to_owned(),
+            }],
+            peak_running: 3,
+            peak_owned_bytes: 4,
+            ideal_peak_bytes: 5,
+            waste: 0.5,
+            growth: GrowthLatency {
+                calls: 6,
+                p50_ns: 7,
+                p99_ns: 8,
+                max_ns: 9,
+            },
+        };
+        let report = ReplayReport::new(&trace, vec![ReplayResult::new("host-mmap", "grow", &run)]);
+        assert_eq!(
+            serde_json::to_string(&report).unwrap(),
+            r#"{"trace":{"format":"azure-csv","requests":1},"results":[{"backing":"host-mmap","strategy":"grow","#
+                .to_owned()
+                + r#""completed":1,"preempted":2,"refused":1,"peak_running":3,"peak_owned_bytes":4,"#
+                + r#""ideal_peak_bytes":5,"growth":{"calls":6,"p50_ns":7,"p99_ns":8,"max_ns":9}}]}"#
+        );
+    }
+}
