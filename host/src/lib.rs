@@ -1,8 +1,51 @@
-//! Placeholder.
+//! Memory for inference engines that grows without moving, from backings that are dropped in as shared libraries, under
+//! one governor that leases every byte.
+//!
+//! An engine loads a registry file, finds a backing by what it must offer, admits buffers and grows them:
+//!
+//! ```no_run
+//! use leasehold::{BufferSpec, Host, Requirements, Tier};
+//!
+//! # fn main() -> Result<(), leasehold::Error> {
+//! let host = Host::load("registry.toml")?;
+//! let backing = host.find(&Requirements::growable().tier(Tier::Host))?;
+//! let mut keys = host.buffer(&backing, &BufferSpec::new(1 << 30))?;
+//! let base = keys.base();
+//! for token in 1..=1000 {
+//!     keys.grow_to(token * 2048)?;
+//! }
+//! assert_eq!(keys.base(), base);
+//! println!("{}", host.snapshot());
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! The stages, each of which imports only earlier ones: `registry` (text to what is to be loaded), `loader` (library to
+//! plugin), `backing` (plugin to answers that can be relied on), `governor` (who may spend what), `admission`, `buffer`,
+//! and `host`, which ties them together.
 
-#[cfg_attr(not(test), expect(dead_code, reason = "the stages that consume it are not here yet"))]
+mod admission;
+mod backing;
+mod buffer;
+mod error;
+mod governor;
+mod host;
+mod loader;
 mod machine;
-#[cfg_attr(not(test), expect(dead_code, reason = "the stages that consume it are not here yet"))]
 mod registry;
 
+pub use backing::{Capabilities, ReapReport};
+pub use buffer::{Allocation, AllocationSpec, Buffer, BufferSet, BufferSpec, GrowthPolicy};
+pub use error::{Error, ErrorKind, TierExhausted};
+pub use governor::{DomainSnapshot, Governor, GovernorSnapshot, Lease};
+pub use host::{BackingHandle, BackingReport, BackingState, Host, HostBuilder, Requirements, Stage, StageReport};
+pub use leasehold_plugin_api::{
+    Accounting, Address, AuthorityId, BackingError, Change, Description, DeviceKey, Domain, HolderId, HostAccess,
+    MemoryRole, StepScope, Tier,
+};
+pub use loader::Door;
+pub use machine::EnvironmentTrust;
 pub use registry::{Selection, SelectionError};
+
+// Linked in for `library = "builtin"`, and for programs without a registry file.
+use leasehold_host_mmap as _;

@@ -3,5 +3,8 @@
 //! Each file has a pure reader of a text that the kernel gives, and a thin one that fetches the text.
 
 mod cgroup;
-pub(crate) mod memory;
-pub(crate) mod privilege;
+mod memory;
+mod privilege;
+
+pub(crate) use memory::HostMemory;
+pub use privilege::EnvironmentTrust;

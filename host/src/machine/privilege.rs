@@ -2,8 +2,6 @@
 //!
 //! A set-uid or set-gid program, and one with file capabilities, must not let its caller's environment choose the
 //! libraries that it loads. The kernel marks such a program with `AT_SECURE` (getauxval(3), ld.so(8)).
-//!
-//! The file depends on nothing else in this crate, so that the program `leasehold` can include it too.
 
 use std::fs;
 
@@ -13,17 +11,18 @@ const WORD: usize = size_of::<usize>();
 
 /// Whose word the environment is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Environment {
+pub enum EnvironmentTrust {
     /// The caller has the same rights as the program.
     Trusted,
     /// The program has more rights, or it can't be told: the environment is to be ignored.
     Untrusted,
 }
 
-impl Environment {
+impl EnvironmentTrust {
     /// Asks the kernel about this process. Without `/proc`, or where it may not be read, the answer is
     /// [`Untrusted`](Self::Untrusted): the kernel closes the file to programs that gained rights.
-    pub(crate) fn of_this_process() -> Self {
+    #[must_use]
+    pub fn of_this_process() -> Self {
         fs::read("/proc/self/auxv").map_or(Self::Untrusted, |vector| Self::from_auxiliary_vector(&vector))
     }
 
@@ -54,13 +53,13 @@ mod tests {
     #[test]
     fn the_environment_is_trusted_when_the_kernel_says_that_no_rights_were_gained() {
         let plain = vector(&[(6, 4096), (AT_SECURE, 0), (0, 0)]);
-        assert_eq!(Environment::from_auxiliary_vector(&plain), Environment::Trusted);
+        assert_eq!(EnvironmentTrust::from_auxiliary_vector(&plain), EnvironmentTrust::Trusted);
     }
 
     #[test]
     fn the_environment_is_not_trusted_when_rights_were_gained() {
         let gained = vector(&[(6, 4096), (AT_SECURE, 1), (0, 0)]);
-        assert_eq!(Environment::from_auxiliary_vector(&gained), Environment::Untrusted);
+        assert_eq!(EnvironmentTrust::from_auxiliary_vector(&gained), EnvironmentTrust::Untrusted);
     }
 
     #[test]
@@ -68,13 +67,13 @@ mod tests {
         let silent = vector(&[(6, 4096), (0, 0)]);
         let cut_off = vector(&[(AT_SECURE, 0)]);
         for unclear in [&silent[..], &[], &cut_off[..cut_off.len().checked_sub(1).unwrap()]] {
-            assert_eq!(Environment::from_auxiliary_vector(unclear), Environment::Untrusted);
+            assert_eq!(EnvironmentTrust::from_auxiliary_vector(unclear), EnvironmentTrust::Untrusted);
         }
     }
 
     #[test]
     fn the_answer_for_one_process_does_not_change() {
-        assert_eq!(Environment::of_this_process(), Environment::of_this_process());
+        assert_eq!(EnvironmentTrust::of_this_process(), EnvironmentTrust::of_this_process());
     }
 
     #[test]

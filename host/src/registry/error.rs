@@ -61,6 +61,7 @@ impl RegistryError {
     }
 
     /// What is wrong inside the file; empty when the file could not be had at all.
+    #[cfg(test)]
     pub(crate) fn problems(&self) -> &[Problem] {
         match &self.kind {
             Kind::Unreadable { .. } => &[],

@@ -15,13 +15,13 @@ use std::path::PathBuf;
 const BUILTIN_BACKING: &str = "host-mmap";
 
 /// Everything that the host is to load, and what it may spend.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Manifest {
     /// The registry file, as it was named; none when there is none.
     pub(crate) registry: Option<PathBuf>,
     /// In the order in which they were written. Two may have one library.
     pub(crate) entries: Vec<ManifestEntry>,
-    /// The domains that were named; see [`budget`](Self::budget).
+    /// The domains that were named.
     pub(crate) budgets: BTreeMap<Domain, BudgetSpec>,
 }
 
@@ -86,11 +86,6 @@ impl Manifest {
         };
         Self { registry: None, entries: vec![entry], budgets: BTreeMap::new() }
     }
-
-    /// The budget of a domain; `Auto` for one that was not named.
-    pub(crate) fn budget(&self, domain: Domain) -> BudgetSpec {
-        self.budgets.get(&domain).copied().unwrap_or_default()
-    }
 }
 
 impl Enablement {
@@ -146,8 +141,8 @@ enabled = false
     #[test]
     fn a_domain_that_is_not_named_has_an_auto_budget() {
         let manifest = resolve(TWO, &Selection::all());
-        assert_eq!(manifest.budget(Domain::Host), "75%".parse().unwrap());
-        assert_eq!(manifest.budget(Domain::Device(3)), BudgetSpec::Auto);
+        assert_eq!(manifest.budgets.get(&Domain::Host).copied().unwrap_or_default(), "75%".parse().unwrap());
+        assert_eq!(manifest.budgets.get(&Domain::Device(3)).copied().unwrap_or_default(), BudgetSpec::Auto);
     }
 
     #[test]
@@ -170,7 +165,7 @@ enabled = false
         let [entry] = &manifest.entries[..] else { panic!("{manifest:?}") };
         assert_eq!((entry.name.as_str(), &entry.source), ("host-mmap", &LibrarySource::Builtin));
         assert_eq!(entry.enabled, Enablement::Enabled);
-        assert_eq!(manifest.budget(Domain::Host), BudgetSpec::Auto);
+        assert_eq!(manifest.budgets.get(&Domain::Host).copied().unwrap_or_default(), BudgetSpec::Auto);
         let disabled = Manifest::builtin_only(&Selection::new(None, Some("host-*")).unwrap());
         assert!(matches!(disabled.entries[0].enabled, Enablement::DisabledBySelection(_)));
     }

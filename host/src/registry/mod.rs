@@ -12,17 +12,22 @@
 //! loader, which takes a manifest.
 
 mod backing_entry;
-pub(crate) mod budget;
-pub(crate) mod error;
-pub(crate) mod file;
-pub(crate) mod library;
-pub(crate) mod manifest;
+mod budget;
+mod error;
+mod file;
+mod library;
+mod manifest;
 mod option_values;
-pub(crate) mod position;
+mod position;
 mod reader;
 mod sections;
 mod selection;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use budget::BudgetSpec;
+pub(crate) use error::RegistryError;
+pub(crate) use file::RegistryFile;
+pub(crate) use library::LibrarySource;
+pub(crate) use manifest::{Enablement, Manifest, ManifestEntry};
 pub use selection::{Selection, SelectionError};

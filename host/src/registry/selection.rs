@@ -3,7 +3,7 @@
 //! Each holds globs with commas between them, matched against the names of backings. A comma always separates, so
 //! `{a,b}` is to be written as two globs. A variable that is unset, empty or without a glob changes nothing.
 
-use crate::machine::privilege::Environment;
+use crate::machine::EnvironmentTrust;
 use globset::{Glob, GlobSet, GlobSetBuilder};
 use std::env;
 use std::ffi::OsString;
@@ -59,14 +59,14 @@ impl Selection {
     ///
     /// A variable is no UTF-8, or holds a malformed glob.
     pub fn from_environment() -> Result<Self, SelectionError> {
-        Self::from_variables(Environment::of_this_process(), |variable| env::var_os(variable))
+        Self::from_variables(EnvironmentTrust::of_this_process(), |variable| env::var_os(variable))
     }
 
     fn from_variables(
-        environment: Environment,
+        environment: EnvironmentTrust,
         value: impl Fn(&str) -> Option<OsString>,
     ) -> Result<Self, SelectionError> {
-        if environment == Environment::Untrusted {
+        if environment == EnvironmentTrust::Untrusted {
             return Ok(Self::all());
         }
         let text = |variable| value(variable).map(|value| utf_8(variable, value)).transpose();
@@ -160,9 +160,9 @@ mod tests {
     #[test]
     fn the_environment_is_read_when_it_is_trusted() {
         let value = |variable: &str| (variable == DISABLE).then(|| OsString::from("cuda-*"));
-        let selection = Selection::from_variables(Environment::Trusted, value).unwrap();
+        let selection = Selection::from_variables(EnvironmentTrust::Trusted, value).unwrap();
         assert!(selection.exclusion("cuda-vmm").is_some());
-        let selection = Selection::from_variables(Environment::Untrusted, value).unwrap();
+        let selection = Selection::from_variables(EnvironmentTrust::Untrusted, value).unwrap();
         assert!(selection.exclusion("cuda-vmm").is_none());
     }
 
@@ -170,11 +170,11 @@ mod tests {
     fn a_variable_that_is_no_utf_8_is_refused() {
         let value = |variable: &str| (variable == SELECT).then(|| OsString::from_vec(vec![b'a', 0xff]));
         assert_eq!(
-            Selection::from_variables(Environment::Trusted, value).unwrap_err().to_string(),
+            Selection::from_variables(EnvironmentTrust::Trusted, value).unwrap_err().to_string(),
             "LEASEHOLD_SELECT: not read: seen \"a\\xFF\", wanted UTF-8; write globs with commas between them, for \
              example cuda-*,host-mmap"
         );
-        assert!(Selection::from_variables(Environment::Untrusted, value).is_ok());
+        assert!(Selection::from_variables(EnvironmentTrust::Untrusted, value).is_ok());
     }
 
     proptest! {

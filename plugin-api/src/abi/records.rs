@@ -62,6 +62,15 @@ impl ErrorRecord {
         }
     }
 
+    /// Empties the record for another call. The bytes of the message stay, out of reach.
+    pub fn clear(&mut self) {
+        self.kind = 0;
+        self.has_native_code = 0;
+        self.requested_bytes = 0;
+        self.available_bytes = 0;
+        self.message_len = 0;
+    }
+
     /// Writes an error. A message that doesn't fit is cut at a character.
     pub fn write(&mut self, error: &BackingError) {
         self.kind = error.kind().number();

@@ -1,3 +1,4 @@
 //! Placeholder.
+mod registry_choice;
 mod replay;
 fn main() {}

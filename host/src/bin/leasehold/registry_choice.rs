@@ -5,7 +5,7 @@
 //! is only looked at may be empty. A file that is there and can't be read is taken too: reading it then says so, and
 //! another one never stands in. In a program that has more rights than its caller, no variable is looked at.
 
-use crate::privilege::Environment;
+use leasehold::EnvironmentTrust;
 use std::env;
 use std::ffi::OsString;
 use std::fmt;
@@ -63,9 +63,9 @@ impl Inputs {
     /// The inputs of this process, with what its command line said.
     pub(crate) fn of_this_process(flag: Option<PathBuf>) -> Self {
         let inputs = Self { flag, working_folder: ".".into(), system_folder: "/etc".into(), ..Self::default() };
-        match Environment::of_this_process() {
-            Environment::Untrusted => inputs,
-            Environment::Trusted => inputs.with_variables(|name| env::var_os(name)),
+        match EnvironmentTrust::of_this_process() {
+            EnvironmentTrust::Untrusted => inputs,
+            EnvironmentTrust::Trusted => inputs.with_variables(|name| env::var_os(name)),
         }
     }
 

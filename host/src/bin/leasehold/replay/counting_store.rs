@@ -55,10 +55,7 @@ impl CountingStore {
     fn charge(&mut self, bytes: u64) -> Result<(), StoreError> {
         let owned = self.owned.checked_add(bytes).unwrap();
         if owned > self.budget {
-            return Err(StoreError::Exhausted(format!(
-                "{bytes} bytes on top of {}",
-                self.owned
-            )));
+            return Err(StoreError::Exhausted(format!("{bytes} bytes on top of {}", self.owned)));
         }
         self.owned = owned;
         self.peak_owned = self.peak_owned.max(owned);
@@ -68,9 +65,7 @@ impl CountingStore {
     fn count_call(&mut self) -> Result<(), StoreError> {
         self.calls = self.calls.checked_add(1).unwrap();
         match self.break_at {
-            Some(call) if call == self.calls => {
-                Err(StoreError::Broken(format!("call {call} broke")))
-            }
+            Some(call) if call == self.calls => Err(StoreError::Broken(format!("call {call} broke"))),
             _ => Ok(()),
         }
     }
@@ -91,10 +86,7 @@ impl CacheStore for CountingStore {
         self.charge(self.empty)?;
         self.opened = self.opened.checked_add(1).unwrap();
         self.live = self.live.checked_add(1).unwrap();
-        Ok(CountedCache {
-            owned: self.empty,
-            filled: 0,
-        })
+        Ok(CountedCache { owned: self.empty, filled: 0 })
     }
 
     fn grow(&mut self, cache: &mut CountedCache, tokens: u64) -> Result<(), StoreError> {
@@ -116,10 +108,7 @@ impl CacheStore for CountingStore {
 
     fn close(&mut self, cache: CountedCache, tokens: u64) -> Result<(), StoreError> {
         self.count_call()?;
-        assert_eq!(
-            cache.filled, tokens,
-            "a cache holds what the scheduler thinks"
-        );
+        assert_eq!(cache.filled, tokens, "a cache holds what the scheduler thinks");
         self.owned = self.owned.checked_sub(cache.owned).unwrap();
         self.live = self.live.checked_sub(1).unwrap();
         if tokens > 0 {

@@ -60,10 +60,7 @@ impl Footprint {
 
     /// The share of owned bytes, over all steps, that no token needed; 0 where nothing was owned.
     /// Below 0 where a store shares bytes between caches.
-    #[expect(
-        clippy::as_conversions,
-        reason = "no `From`, as large sums round; a ratio of sums may"
-    )]
+    #[expect(clippy::as_conversions, reason = "no `From`, as large sums round; a ratio of sums may")]
     pub(super) fn waste(&self) -> f64 {
         match self.owned_byte_steps {
             0 => 0.0,
@@ -87,11 +84,7 @@ mod tests {
         footprint.count_step(40);
         footprint.add(10);
         footprint.count_step(40);
-        assert!(
-            (footprint.waste() - 0.25).abs() < 1e-12,
-            "{}",
-            footprint.waste()
-        );
+        assert!((footprint.waste() - 0.25).abs() < 1e-12, "{}", footprint.waste());
     }
 
     #[test]
@@ -106,9 +99,6 @@ mod tests {
         footprint.note_peak(64);
         footprint.remove(10);
         footprint.note_peak(0);
-        assert_eq!(
-            (footprint.peak_owned_bytes(), footprint.peak_ideal_bytes()),
-            (64, 20)
-        );
+        assert_eq!((footprint.peak_owned_bytes(), footprint.peak_ideal_bytes()), (64, 20));
     }
 }

@@ -50,11 +50,7 @@ pub(crate) enum GeometryError {
     #[error("model {model:?}: key {key} is missing: wanted {keys}; add {key}=number", keys = KEYS.join(", "))]
     NoKey { model: String, key: &'static str },
     #[error("model {model:?}: {key} is {seen:?}: wanted a whole number, 1 or more; correct it")]
-    Figure {
-        model: String,
-        key: &'static str,
-        seen: String,
-    },
+    Figure { model: String, key: &'static str, seen: String },
     #[error("model {model:?}: its full context overflows 64 bits of bytes; lower its figures")]
     TooLarge { model: String },
 }
@@ -94,13 +90,7 @@ impl ModelGeometry {
         let plane_bytes_per_token = kv_heads.checked_mul(head_dim)?.checked_mul(element_bytes)?;
         let bytes_per_token = layers.checked_mul(2)?.checked_mul(plane_bytes_per_token)?;
         bytes_per_token.checked_mul(context_window)?;
-        Some(Self {
-            name: name.to_owned(),
-            layers,
-            plane_bytes_per_token,
-            bytes_per_token,
-            context_window,
-        })
+        Some(Self { name: name.to_owned(), layers, plane_bytes_per_token, bytes_per_token, context_window })
     }
 }
 
@@ -108,14 +98,8 @@ impl FromStr for ModelGeometry {
     type Err = GeometryError;
 
     fn from_str(text: &str) -> Result<Self, GeometryError> {
-        let figures = if text.contains('=') {
-            figures_of(text)?
-        } else {
-            figures_by_name(text)?
-        };
-        Self::new(text, figures).ok_or_else(|| GeometryError::TooLarge {
-            model: text.to_owned(),
-        })
+        let figures = if text.contains('=') { figures_of(text)? } else { figures_by_name(text)? };
+        Self::new(text, figures).ok_or_else(|| GeometryError::TooLarge { model: text.to_owned() })
     }
 }
 
@@ -125,9 +109,7 @@ fn known_names() -> String {
 
 fn figures_by_name(name: &str) -> Result<[u64; 5], GeometryError> {
     let found = KNOWN.iter().find(|(known, _)| *known == name);
-    found
-        .map(|(_, figures)| *figures)
-        .ok_or_else(|| GeometryError::UnknownName(name.to_owned()))
+    found.map(|(_, figures)| *figures).ok_or_else(|| GeometryError::UnknownName(name.to_owned()))
 }
 
 fn figures_of(model: &str) -> Result<[u64; 5], GeometryError> {
@@ -135,18 +117,12 @@ fn figures_of(model: &str) -> Result<[u64; 5], GeometryError> {
     for part in model.split(',') {
         let (key, slot, value) = figure_of(model, part, &mut figures)?;
         if slot.replace(value).is_some() {
-            return Err(GeometryError::TwiceAKey {
-                model: model.to_owned(),
-                key,
-            });
+            return Err(GeometryError::TwiceAKey { model: model.to_owned(), key });
         }
     }
     let mut given = [0; 5];
     for ((key, figure), given) in KEYS.iter().zip(figures).zip(&mut given) {
-        *given = figure.ok_or_else(|| GeometryError::NoKey {
-            model: model.to_owned(),
-            key,
-        })?;
+        *given = figure.ok_or_else(|| GeometryError::NoKey { model: model.to_owned(), key })?;
     }
     Ok(given)
 }
@@ -158,24 +134,14 @@ fn figure_of<'slots>(
     slots: &'slots mut [Option<u64>; 5],
 ) -> Result<(&'static str, &'slots mut Option<u64>, u64), GeometryError> {
     let model = || model.to_owned();
-    let no_figure = || GeometryError::NoFigure {
-        model: model(),
-        part: part.to_owned(),
-    };
+    let no_figure = || GeometryError::NoFigure { model: model(), part: part.to_owned() };
     let (key, value) = part.split_once('=').ok_or_else(no_figure)?;
     let (key, value) = (key.trim(), value.trim());
     let known = KEYS.into_iter().zip(slots).find(|(known, _)| *known == key);
-    let (key, slot) = known.ok_or_else(|| GeometryError::UnknownKey {
-        model: model(),
-        key: key.to_owned(),
-    })?;
+    let (key, slot) = known.ok_or_else(|| GeometryError::UnknownKey { model: model(), key: key.to_owned() })?;
     match value.parse() {
         Ok(figure) if figure > 0 => Ok((key, slot, figure)),
-        _ => Err(GeometryError::Figure {
-            model: model(),
-            key,
-            seen: value.to_owned(),
-        }),
+        _ => Err(GeometryError::Figure { model: model(), key, seen: value.to_owned() }),
     }
 }
 
@@ -195,14 +161,7 @@ mod tests {
     fn known_models_have_their_published_bytes_per_token() {
         let seen = ["llama-3-8b", "llama-3-70b", "qwen2.5-0.5b", "qwen2.5-14b"]
             .map(geometry)
-            .map(|g| {
-                (
-                    g.planes(),
-                    g.plane_bytes_per_token(),
-                    g.bytes_per_token(),
-                    g.context_window(),
-                )
-            });
+            .map(|g| (g.planes(), g.plane_bytes_per_token(), g.bytes_per_token(), g.context_window()));
         assert_eq!(
             seen,
             [
@@ -216,10 +175,8 @@ mod tests {
 
     #[test]
     fn figures_say_the_same_as_a_name_in_any_order() {
-        let (named, given) = (
-            geometry("llama-3-8b"),
-            geometry("context=8192, head_dim=128,kv_heads=8,layers=32,element_bytes=2"),
-        );
+        let (named, given) =
+            (geometry("llama-3-8b"), geometry("context=8192, head_dim=128,kv_heads=8,layers=32,element_bytes=2"));
         assert_eq!(named.layers(), given.layers());
         assert_eq!(named.bytes_per_token(), given.bytes_per_token());
         assert_eq!(named.context_window(), given.context_window());
@@ -238,14 +195,8 @@ mod tests {
     #[test]
     fn each_wrong_figure_is_named() {
         let cases = [
-            (
-                ("layers=32", "layers=0"),
-                "layers is \"0\": wanted a whole number, 1 or more; correct it",
-            ),
-            (
-                ("layers=32", "layers=-1"),
-                "layers is \"-1\": wanted a whole number, 1 or more; correct it",
-            ),
+            (("layers=32", "layers=0"), "layers is \"0\": wanted a whole number, 1 or more; correct it"),
+            (("layers=32", "layers=-1"), "layers is \"-1\": wanted a whole number, 1 or more; correct it"),
             (
                 ("layers=32", "layers=18446744073709551616"),
                 "layers is \"18446744073709551616\": wanted a whole number, 1 or more; correct it",
@@ -258,10 +209,7 @@ mod tests {
                 ("context=8192", "context=1125899906842624"),
                 "its full context overflows 64 bits of bytes; lower its figures",
             ),
-            (
-                ("layers=32", "layers=32,layers=32"),
-                "key layers comes twice: wanted it once; remove one",
-            ),
+            (("layers=32", "layers=32,layers=32"), "key layers comes twice: wanted it once; remove one"),
             (
                 ("layers=32,", ""),
                 "key layers is missing: wanted layers, kv_heads, head_dim, element_bytes, context; add layers=number",

@@ -34,10 +34,7 @@ impl GrowthTimer {
     /// # Errors
     /// None in practice: the bounds are constants that the histogram takes.
     pub(super) fn new() -> Result<Self, CreationError> {
-        Ok(Self {
-            histogram: Histogram::new_with_max(LONGEST_NS, 3)?,
-            max_ns: 0,
-        })
+        Ok(Self { histogram: Histogram::new_with_max(LONGEST_NS, 3)?, max_ns: 0 })
     }
 
     /// Makes the call, and records how long it took if it succeeds.

@@ -18,13 +18,7 @@
 //! that is the command. One thread; nothing here blocks except reading the trace and what the store
 //! does.
 
-#![cfg_attr(
-    not(test),
-    expect(
-        dead_code,
-        reason = "the command that consumes this module is not written yet"
-    )
-)]
+#![cfg_attr(not(test), expect(dead_code, reason = "the command that consumes this module is not written yet"))]
 
 #[cfg(test)]
 mod counting_store;

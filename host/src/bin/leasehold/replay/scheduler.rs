@@ -76,10 +76,7 @@ pub(crate) fn replay<S: CacheStore>(
     store: &mut S,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<RunSummary, ReplayError> {
-    debug_assert!(
-        requests.is_sorted_by_key(|request| request.arrival),
-        "requests come in order of arrival"
-    );
+    debug_assert!(requests.is_sorted_by_key(|request| request.arrival), "requests come in order of arrival");
     let growth = GrowthTimer::new().map_err(ReplayError::Histogram)?;
     Scheduler::new(requests, options, store, progress, growth).run()
 }
@@ -146,12 +143,7 @@ impl<'run, S: CacheStore> Scheduler<'run, S> {
     }
 
     fn take_arrivals(&mut self) {
-        while let Some(request) = self
-            .coming
-            .as_slice()
-            .first()
-            .filter(|next| next.arrival <= self.clock)
-        {
+        while let Some(request) = self.coming.as_slice().first().filter(|next| next.arrival <= self.clock) {
             self.coming.next();
             match self.store.fits(request.final_tokens()) {
                 Ok(()) => self.waiting.push_back(Waiting::new(request)),
@@ -162,11 +154,7 @@ impl<'run, S: CacheStore> Scheduler<'run, S> {
 
     /// Lets waiting requests run, from the front, until one is refused or the batch is full.
     fn admit(&mut self) -> Result<(), ReplayError> {
-        while self
-            .options
-            .max_running
-            .is_none_or(|most| self.running.len() < most.get())
-        {
+        while self.options.max_running.is_none_or(|most| self.running.len() < most.get()) {
             let Some(&next) = self.waiting.front() else {
                 return Ok(());
             };
@@ -180,14 +168,7 @@ impl<'run, S: CacheStore> Scheduler<'run, S> {
         Ok(())
     }
 
-    fn prefill(
-        &mut self,
-        Waiting {
-            request,
-            tokens,
-            room,
-        }: Waiting<'run>,
-    ) -> Result<Answer<()>, ReplayError> {
+    fn prefill(&mut self, Waiting { request, tokens, room }: Waiting<'run>) -> Result<Answer<()>, ReplayError> {
         let mut cache = match self.take_spare_or_open(request)? {
             Ok(cache) => cache,
             Err(reason) => return Ok(Err(reason)),
@@ -199,11 +180,7 @@ impl<'run, S: CacheStore> Scheduler<'run, S> {
         }
         done(request, "filling", self.store.fill(&mut cache, 0, tokens))?;
         self.tally.footprint.add(tokens);
-        self.running.push(Running {
-            request,
-            cache,
-            tokens,
-        });
+        self.running.push(Running { request, cache, tokens });
         self.tally.note_running(self.running.len());
         self.finish_if_complete(self.running.len().saturating_sub(1))?; // it asked for no output
         Ok(Ok(()))
@@ -261,14 +238,7 @@ impl<'run, S: CacheStore> Scheduler<'run, S> {
         Ok(true)
     }
 
-    fn close(
-        &mut self,
-        Running {
-            request,
-            cache,
-            tokens,
-        }: Running<'run, S::Cache>,
-    ) -> Result<(), ReplayError> {
+    fn close(&mut self, Running { request, cache, tokens }: Running<'run, S::Cache>) -> Result<(), ReplayError> {
         self.tally.footprint.note_peak(self.store.owned_bytes());
         done(request, "closing", self.store.close(cache, tokens))?;
         self.tally.footprint.remove(tokens);
@@ -280,10 +250,6 @@ impl<'run, S: CacheStore> Scheduler<'run, S> {
             return Ok(());
         };
         self.tally.footprint.note_peak(self.store.owned_bytes());
-        self.store
-            .close(cache, 0)
-            .map_err(|error| ReplayError::BrokenSpare {
-                reason: error.reason(),
-            })
+        self.store.close(cache, 0).map_err(|error| ReplayError::BrokenSpare { reason: error.reason() })
     }
 }

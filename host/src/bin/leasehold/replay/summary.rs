@@ -42,13 +42,7 @@ pub(crate) struct ReplayResult {
 impl ReplayReport {
     pub(crate) fn new(trace: &Trace, results: Vec<ReplayResult>) -> Self {
         let requests = count(trace.requests.len());
-        Self {
-            trace: TraceSummary {
-                format: trace.format,
-                requests,
-            },
-            results,
-        }
+        Self { trace: TraceSummary { format: trace.format, requests }, results }
     }
 }
 
@@ -83,34 +77,18 @@ mod tests {
 
     #[test]
     fn the_json_has_exactly_these_keys() {
-        let request = Request {
-            line: 2,
-            arrival: Duration::ZERO,
-            prompt_tokens: 1,
-            output_tokens: 1,
-            hash_ids: Vec::new(),
-        };
-        let trace = Trace {
-            format: TraceFormat::AzureCsv,
-            requests: vec![request],
-        };
+        let request =
+            Request { line: 2, arrival: Duration::ZERO, prompt_tokens: 1, output_tokens: 1, hash_ids: Vec::new() };
+        let trace = Trace { format: TraceFormat::AzureCsv, requests: vec![request] };
         let run = RunSummary {
             completed: 1,
             preempted: 2,
-            refused: vec![RefusedRequest {
-                line: 9,
-                reason: "too long".to_owned(),
-            }],
+            refused: vec![RefusedRequest { line: 9, reason: "too long".to_owned() }],
             peak_running: 3,
             peak_owned_bytes: 4,
             ideal_peak_bytes: 5,
             waste: 0.5,
-            growth: GrowthLatency {
-                calls: 6,
-                p50_ns: 7,
-                p99_ns: 8,
-                max_ns: 9,
-            },
+            growth: GrowthLatency { calls: 6, p50_ns: 7, p99_ns: 8, max_ns: 9 },
         };
         let report = ReplayReport::new(&trace, vec![ReplayResult::new("host-mmap", "grow", &run)]);
         assert_eq!(

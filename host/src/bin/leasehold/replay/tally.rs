@@ -44,10 +44,7 @@ impl<'run> Tally<'run> {
     }
 
     pub(super) fn refuse(&mut self, request: &Request, reason: String) {
-        self.refused.push(RefusedRequest {
-            line: request.line,
-            reason,
-        });
+        self.refused.push(RefusedRequest { line: request.line, reason });
         self.report();
     }
 

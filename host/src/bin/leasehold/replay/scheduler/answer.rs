@@ -9,11 +9,7 @@ pub(crate) enum ReplayError {
     #[error(
         "replay: stopped at {act} the cache of the request on line {line}: {reason}; mend the store, then run again"
     )]
-    Broken {
-        act: &'static str,
-        line: u64,
-        reason: String,
-    },
+    Broken { act: &'static str, line: u64, reason: String },
     #[error("replay: stopped at closing an unused cache: {reason}; mend the store, then run again")]
     BrokenSpare { reason: String },
     #[error("replay: no histogram for growth times: {0}; report this as a fault of the program")]
@@ -32,23 +28,11 @@ pub(super) fn answered<T>(
     match result {
         Ok(value) => Ok(Ok(value)),
         Err(StoreError::Exhausted(reason)) => Ok(Err(reason)),
-        Err(StoreError::Broken(reason)) => Err(ReplayError::Broken {
-            act,
-            line: request.line,
-            reason,
-        }),
+        Err(StoreError::Broken(reason)) => Err(ReplayError::Broken { act, line: request.line, reason }),
     }
 }
 
 /// For an act that needs no budget, so that a refusal makes no sense: any failure ends the run.
-pub(super) fn done(
-    request: &Request,
-    act: &'static str,
-    result: Result<(), StoreError>,
-) -> Result<(), ReplayError> {
-    result.map_err(|error| ReplayError::Broken {
-        act,
-        line: request.line,
-        reason: error.reason(),
-    })
+pub(super) fn done(request: &Request, act: &'static str, result: Result<(), StoreError>) -> Result<(), ReplayError> {
+    result.map_err(|error| ReplayError::Broken { act, line: request.line, reason: error.reason() })
 }

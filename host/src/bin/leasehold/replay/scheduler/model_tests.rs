@@ -22,13 +22,11 @@ fn any_requests() -> impl Strategy<Value = Vec<Request>> {
 }
 
 fn any_store() -> impl Strategy<Value = CountingStore> {
-    (0u64..400, 1u64..40, 0u64..40, any::<bool>()).prop_map(|(budget, granule, empty, foresees)| {
-        CountingStore {
-            granule,
-            empty,
-            foresees,
-            ..CountingStore::with_budget(budget)
-        }
+    (0u64..400, 1u64..40, 0u64..40, any::<bool>()).prop_map(|(budget, granule, empty, foresees)| CountingStore {
+        granule,
+        empty,
+        foresees,
+        ..CountingStore::with_budget(budget)
     })
 }
 

@@ -18,20 +18,12 @@ pub(super) struct Waiting<'run> {
 
 impl<'run> Waiting<'run> {
     pub(super) fn new(request: &'run Request) -> Self {
-        Self {
-            request,
-            tokens: request.prompt_tokens,
-            room: request.prompt_tokens,
-        }
+        Self { request, tokens: request.prompt_tokens, room: request.prompt_tokens }
     }
 
     /// After a preemption that took `tokens` away, fewer than its final ones.
     pub(super) fn preempted(request: &'run Request, tokens: u64) -> Self {
-        Self {
-            request,
-            tokens,
-            room: tokens.saturating_add(1),
-        }
+        Self { request, tokens, room: tokens.saturating_add(1) }
     }
 }
 
@@ -60,11 +52,7 @@ impl<C> Running<'_, C> {
         if let Err(reason) = answered(self.request, "growing", grown)? {
             return Ok(Err(reason));
         }
-        done(
-            self.request,
-            "filling",
-            store.fill(&mut self.cache, self.tokens, to),
-        )?;
+        done(self.request, "filling", store.fill(&mut self.cache, self.tokens, to))?;
         self.tokens = to;
         tally.footprint.add(1);
         Ok(Ok(()))

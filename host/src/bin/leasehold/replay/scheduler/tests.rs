@@ -19,24 +19,12 @@ fn requests(figures: &[(u64, u64, u64)]) -> Vec<Request> {
 }
 
 fn options() -> ReplayOptions {
-    ReplayOptions {
-        step: Duration::from_millis(1),
-        max_running: None,
-        bytes_per_token: 1,
-    }
+    ReplayOptions { step: Duration::from_millis(1), max_running: None, bytes_per_token: 1 }
 }
 
-fn run(
-    figures: &[(u64, u64, u64)],
-    options: ReplayOptions,
-    store: &mut CountingStore,
-) -> RunSummary {
+fn run(figures: &[(u64, u64, u64)], options: ReplayOptions, store: &mut CountingStore) -> RunSummary {
     let summary = replay(&requests(figures), options, store, &mut |_, _| {}).unwrap();
-    assert_eq!(
-        (store.live, store.owned),
-        (0, 0),
-        "everything is given back"
-    );
+    assert_eq!((store.live, store.owned), (0, 0), "everything is given back");
     summary
 }
 
@@ -48,19 +36,9 @@ fn lines_of(summary: &RunSummary) -> Vec<u64> {
 fn a_request_grows_once_for_its_prompt_and_once_for_each_output_token() {
     let mut store = CountingStore::with_budget(100);
     let summary = run(&[(0, 10, 5)], options(), &mut store);
-    assert_eq!(
-        (summary.completed, summary.preempted, summary.growth.calls),
-        (1, 0, 6)
-    );
+    assert_eq!((summary.completed, summary.preempted, summary.growth.calls), (1, 0, 6));
     assert_eq!(store.closed, [(15, 1)].into());
-    assert_eq!(
-        (
-            summary.peak_owned_bytes,
-            summary.ideal_peak_bytes,
-            summary.peak_running
-        ),
-        (15, 15, 1)
-    );
+    assert_eq!((summary.peak_owned_bytes, summary.ideal_peak_bytes, summary.peak_running), (15, 15, 1));
 }
 
 #[test]
@@ -73,24 +51,13 @@ fn no_requests_give_an_empty_summary() {
 fn a_request_without_output_ends_with_its_prefill() {
     let mut store = CountingStore::with_budget(10);
     let summary = run(&[(0, 10, 0), (0, 10, 0)], options(), &mut store);
-    assert_eq!(
-        (summary.completed, summary.preempted, summary.peak_running),
-        (2, 0, 1)
-    );
+    assert_eq!((summary.completed, summary.preempted, summary.peak_running), (2, 0, 1));
 }
 
 #[test]
 fn requests_that_overlap_in_time_run_together() {
-    let one_apart = run(
-        &[(0, 1, 3), (2, 1, 3)],
-        options(),
-        &mut CountingStore::with_budget(100),
-    );
-    let far_apart = run(
-        &[(0, 1, 3), (3, 1, 3)],
-        options(),
-        &mut CountingStore::with_budget(100),
-    );
+    let one_apart = run(&[(0, 1, 3), (2, 1, 3)], options(), &mut CountingStore::with_budget(100));
+    let far_apart = run(&[(0, 1, 3), (3, 1, 3)], options(), &mut CountingStore::with_budget(100));
     assert_eq!((one_apart.peak_running, far_apart.peak_running), (2, 1));
 }
 
@@ -98,26 +65,15 @@ fn requests_that_overlap_in_time_run_together() {
 fn the_clock_jumps_over_idle_time() {
     let day = 86_400_000;
     let started = std::time::Instant::now();
-    let summary = run(
-        &[(0, 1, 1), (day * 10_000, 1, 1)],
-        options(),
-        &mut CountingStore::with_budget(100),
-    );
+    let summary = run(&[(0, 1, 1), (day * 10_000, 1, 1)], options(), &mut CountingStore::with_budget(100));
     assert_eq!(summary.completed, 2);
     assert!(started.elapsed() < Duration::from_secs(5));
 }
 
 #[test]
 fn a_request_that_never_fits_is_named_and_the_others_go_on() {
-    let summary = run(
-        &[(0, 5, 5), (0, 6, 5), (0, 5, 5)],
-        options(),
-        &mut CountingStore::with_budget(10),
-    );
-    let expected = RefusedRequest {
-        line: 2,
-        reason: "11 tokens never fit".to_owned(),
-    };
+    let summary = run(&[(0, 5, 5), (0, 6, 5), (0, 5, 5)], options(), &mut CountingStore::with_budget(10));
+    let expected = RefusedRequest { line: 2, reason: "11 tokens never fit".to_owned() };
     assert_eq!((summary.completed, summary.refused), (2, vec![expected]));
 }
 
@@ -126,23 +82,13 @@ fn the_front_of_the_queue_holds_up_those_behind_it() {
     let mut store = CountingStore::with_budget(10);
     let summary = run(&[(0, 5, 2), (0, 10, 0), (0, 1, 1)], options(), &mut store);
     assert_eq!((summary.completed, summary.preempted), (3, 0));
-    assert_eq!(
-        summary.peak_running, 1,
-        "line 3 would have fitted beside line 1"
-    );
+    assert_eq!(summary.peak_running, 1, "line 3 would have fitted beside line 1");
 }
 
 #[test]
 fn a_full_batch_admits_nobody() {
-    let limited = ReplayOptions {
-        max_running: NonZeroUsize::new(2),
-        ..options()
-    };
-    let summary = run(
-        &[(0, 1, 3), (0, 1, 3), (0, 1, 3)],
-        limited,
-        &mut CountingStore::with_budget(100),
-    );
+    let limited = ReplayOptions { max_running: NonZeroUsize::new(2), ..options() };
+    let summary = run(&[(0, 1, 3), (0, 1, 3), (0, 1, 3)], limited, &mut CountingStore::with_budget(100));
     assert_eq!((summary.completed, summary.peak_running), (3, 2));
 }
 
@@ -174,10 +120,7 @@ fn the_youngest_gives_way_when_it_is_the_one_to_grow() {
 fn a_preempted_request_is_not_filled_again_in_every_step() {
     // In granules of 100, the youngest is refused its second while the oldest goes on in its first
     // for 90 steps.
-    let mut store = CountingStore {
-        granule: 100,
-        ..CountingStore::with_budget(200)
-    };
+    let mut store = CountingStore { granule: 100, ..CountingStore::with_budget(200) };
     let summary = run(&[(0, 10, 90), (0, 100, 10)], options(), &mut store);
     assert_eq!((summary.completed, summary.preempted), (2, 1));
 }
@@ -187,12 +130,8 @@ fn a_preempted_request_goes_before_those_that_waited() {
     let mut store = CountingStore::with_budget(10);
     let order = RefCell::new(Vec::new());
     let figures = [(0, 4, 4), (0, 4, 4), (0, 6, 4)];
-    let summary = replay(
-        &requests(&figures),
-        options(),
-        &mut store,
-        &mut |ended, of| order.borrow_mut().push((ended, of)),
-    );
+    let summary =
+        replay(&requests(&figures), options(), &mut store, &mut |ended, of| order.borrow_mut().push((ended, of)));
     assert_eq!(summary.unwrap().completed, 3);
     assert_eq!(order.into_inner(), [(1, 3), (2, 3), (3, 3)]);
     assert_eq!(store.closed, [(5, 1), (8, 2), (10, 1)].into());
@@ -200,10 +139,7 @@ fn a_preempted_request_goes_before_those_that_waited() {
 
 #[test]
 fn a_request_refused_though_alone_is_dropped() {
-    let blind = || CountingStore {
-        foresees: false,
-        ..CountingStore::with_budget(10)
-    };
+    let blind = || CountingStore { foresees: false, ..CountingStore::with_budget(10) };
     let at_prefill = run(&[(0, 11, 1), (0, 5, 1)], options(), &mut blind());
     assert_eq!((at_prefill.completed, lines_of(&at_prefill)), (1, vec![1]));
     let at_growth = run(&[(0, 5, 6), (0, 5, 1)], options(), &mut blind());
@@ -222,20 +158,14 @@ fn a_waiting_request_opens_one_cache_however_long_it_waits() {
 fn an_unused_cache_gives_way_before_a_running_request() {
     // Empty caches own 4 bytes here. Line 2 opens one and can't prefill; line 1 then needs these 4
     // bytes.
-    let mut store = CountingStore {
-        empty: 4,
-        ..CountingStore::with_budget(10)
-    };
+    let mut store = CountingStore { empty: 4, ..CountingStore::with_budget(10) };
     let summary = run(&[(0, 4, 6), (0, 8, 1)], options(), &mut store);
     assert_eq!((summary.completed, summary.preempted), (2, 0));
 }
 
 #[test]
 fn granules_are_waste() {
-    let mut store = CountingStore {
-        granule: 8,
-        ..CountingStore::with_budget(100)
-    };
+    let mut store = CountingStore { granule: 8, ..CountingStore::with_budget(100) };
     let summary = run(&[(0, 2, 1)], options(), &mut store);
     assert!((summary.waste - 0.75).abs() < 1e-12, "{}", summary.waste);
     assert_eq!((summary.peak_owned_bytes, summary.ideal_peak_bytes), (8, 3));
@@ -243,17 +173,8 @@ fn granules_are_waste() {
 
 #[test]
 fn a_broken_store_ends_the_run_and_names_the_request() {
-    let mut store = CountingStore {
-        break_at: Some(3),
-        ..CountingStore::with_budget(100)
-    };
-    let error = replay(
-        &requests(&[(0, 4, 4)]),
-        options(),
-        &mut store,
-        &mut |_, _| {},
-    )
-    .unwrap_err();
+    let mut store = CountingStore { break_at: Some(3), ..CountingStore::with_budget(100) };
+    let error = replay(&requests(&[(0, 4, 4)]), options(), &mut store, &mut |_, _| {}).unwrap_err();
     assert_eq!(
         error.to_string(),
         "replay: stopped at filling the cache of the request on line 1: call 3 broke; mend the store, then run again"
@@ -266,14 +187,8 @@ fn a_store_that_breaks_at_any_call_ends_the_run_with_that_error() {
     let mut whole = CountingStore::with_budget(10);
     run(&figures, options(), &mut whole);
     for call in 1..=whole.calls {
-        let mut store = CountingStore {
-            break_at: Some(call),
-            ..CountingStore::with_budget(10)
-        };
+        let mut store = CountingStore { break_at: Some(call), ..CountingStore::with_budget(10) };
         let error = replay(&requests(&figures), options(), &mut store, &mut |_, _| {}).unwrap_err();
-        assert!(
-            error.to_string().contains(&format!("call {call} broke")),
-            "{error}"
-        );
+        assert!(error.to_string().contains(&format!("call {call} broke")), "{error}");
     }
 }

@@ -28,9 +28,7 @@ const A_NUMBER: &str = "a whole number";
 /// can be named.
 pub(super) fn claims(header: &str) -> bool {
     let header = split(header);
-    [TIMESTAMP, CONTEXT, GENERATED]
-        .iter()
-        .any(|column| header.iter().any(|name| name == *column))
+    [TIMESTAMP, CONTEXT, GENERATED].iter().any(|column| header.iter().any(|name| name == *column))
 }
 
 /// The requests of all lines after the one that `lines` stands on, which is the header.
@@ -39,11 +37,7 @@ pub(super) fn parse<R: BufRead>(lines: &mut NumberedLines<R>) -> Result<Vec<Requ
     let mut requests = Vec::new();
     while lines.advance()? {
         let line = lines.number();
-        requests.push(
-            columns
-                .request(line, &split(lines.text()))
-                .map_err(|problem| problem.at(line))?,
-        );
+        requests.push(columns.request(line, &split(lines.text())).map_err(|problem| problem.at(line))?);
     }
     Ok(requests)
 }
@@ -59,11 +53,7 @@ impl Columns {
     fn find(header: &str) -> Result<Self, Problem> {
         let names = split(header);
         let find = |column: &'static str| {
-            let mut places = names
-                .iter()
-                .enumerate()
-                .filter(|(_, name)| *name == column)
-                .map(|(place, _)| place);
+            let mut places = names.iter().enumerate().filter(|(_, name)| *name == column).map(|(place, _)| place);
             let seen = quoted(header);
             match (places.next(), places.next()) {
                 (Some(place), None) => Ok(place),
@@ -71,38 +61,20 @@ impl Columns {
                 (Some(_), Some(_)) => Err(Problem::TwiceAColumn { column, seen }),
             }
         };
-        Ok(Self {
-            timestamp: find(TIMESTAMP)?,
-            context: find(CONTEXT)?,
-            generated: find(GENERATED)?,
-        })
+        Ok(Self { timestamp: find(TIMESTAMP)?, context: find(CONTEXT)?, generated: find(GENERATED)? })
     }
 
     fn request(&self, line: u64, row: &StringRecord) -> Result<Request, Problem> {
         let arrival = time(field(row, self.timestamp, TIMESTAMP, A_TIME)?)?;
         let prompt_tokens = whole_number(CONTEXT, field(row, self.context, CONTEXT, A_NUMBER)?)?;
-        let output_tokens =
-            whole_number(GENERATED, field(row, self.generated, GENERATED, A_NUMBER)?)?;
+        let output_tokens = whole_number(GENERATED, field(row, self.generated, GENERATED, A_NUMBER)?)?;
         if prompt_tokens == 0 {
-            return Err(Problem::Field {
-                field: CONTEXT,
-                seen: quoted("0"),
-                wanted: "1 or more",
-            });
+            return Err(Problem::Field { field: CONTEXT, seen: quoted("0"), wanted: "1 or more" });
         }
         if prompt_tokens.checked_add(output_tokens).is_none() {
-            return Err(Problem::TooManyTokens {
-                prompt_tokens,
-                output_tokens,
-            });
+            return Err(Problem::TooManyTokens { prompt_tokens, output_tokens });
         }
-        Ok(Request {
-            line,
-            arrival,
-            prompt_tokens,
-            output_tokens,
-            hash_ids: Vec::new(),
-        })
+        Ok(Request { line, arrival, prompt_tokens, output_tokens, hash_ids: Vec::new() })
     }
 }
 
@@ -111,11 +83,7 @@ impl Columns {
 /// the rest of the file, and line numbers are exact. A reader takes longer to build than a line to
 /// split, so only lines with quotes get one.
 fn split(line: &str) -> StringRecord {
-    if line.contains('"') {
-        split_quoted(line)
-    } else {
-        line.split(',').map(str::trim).collect()
-    }
+    if line.contains('"') { split_quoted(line) } else { line.split(',').map(str::trim).collect() }
 }
 
 fn split_quoted(line: &str) -> StringRecord {
@@ -142,25 +110,20 @@ fn field<'row>(
 }
 
 fn time(text: &str) -> Result<Duration, Problem> {
-    let refused = || Problem::Field {
-        field: TIMESTAMP,
-        seen: quoted(text),
-        wanted: A_TIME,
-    };
+    let refused = || Problem::Field { field: TIMESTAMP, seen: quoted(text), wanted: A_TIME };
     let time: DateTime = text.parse().map_err(|_| refused())?;
     Duration::try_from(time.duration_since(DateTime::MIN)).map_err(|_| refused())
 }
 
 fn whole_number(field: &'static str, text: &str) -> Result<u64, Problem> {
-    text.parse()
-        .map_err(|error: std::num::ParseIntError| Problem::Field {
-            field,
-            seen: quoted(text),
-            wanted: match error.kind() {
-                IntErrorKind::PosOverflow => "at most 18446744073709551615",
-                _ => A_NUMBER,
-            },
-        })
+    text.parse().map_err(|error: std::num::ParseIntError| Problem::Field {
+        field,
+        seen: quoted(text),
+        wanted: match error.kind() {
+            IntErrorKind::PosOverflow => "at most 18446744073709551615",
+            _ => A_NUMBER,
+        },
+    })
 }
 
 #[cfg(test)]
@@ -182,18 +145,11 @@ mod tests {
 
     #[test]
     fn rows_become_requests() {
-        let trace = trace_of(&format!(
-            "{HEADER}\n2023-11-16 18:15:46.6805900,374,44\n2023-11-16 18:15:50.9951690,396,0\n"
-        ));
-        let expected = [
-            (2, Duration::ZERO, 374, 44),
-            (3, Duration::new(4, 314_579_000), 396, 0),
-        ];
-        let seen: Vec<_> = trace
-            .requests
-            .iter()
-            .map(|r| (r.line, r.arrival, r.prompt_tokens, r.output_tokens))
-            .collect();
+        let trace =
+            trace_of(&format!("{HEADER}\n2023-11-16 18:15:46.6805900,374,44\n2023-11-16 18:15:50.9951690,396,0\n"));
+        let expected = [(2, Duration::ZERO, 374, 44), (3, Duration::new(4, 314_579_000), 396, 0)];
+        let seen: Vec<_> =
+            trace.requests.iter().map(|r| (r.line, r.arrival, r.prompt_tokens, r.output_tokens)).collect();
         assert_eq!(seen, expected);
     }
 
@@ -209,10 +165,7 @@ mod tests {
     #[test]
     fn a_byte_order_mark_and_windows_line_ends_change_nothing() {
         let row = "2023-11-16 18:15:46.6805900,374,44";
-        assert_eq!(
-            trace_of(&format!("\u{feff}{HEADER}\r\n{row}\r\n")),
-            trace_of(&format!("{HEADER}\n{row}"))
-        );
+        assert_eq!(trace_of(&format!("\u{feff}{HEADER}\r\n{row}\r\n")), trace_of(&format!("{HEADER}\n{row}")));
     }
 
     #[test]
@@ -226,30 +179,15 @@ mod tests {
     #[test]
     fn each_wrong_field_says_what_was_wanted() {
         let cases = [
-            (
-                "2023-11-16 18:15:47,-1,4",
-                "ContextTokens is \"-1\": wanted a whole number",
-            ),
-            (
-                "2023-11-16 18:15:47,1.5,4",
-                "ContextTokens is \"1.5\": wanted a whole number",
-            ),
-            (
-                "2023-11-16 18:15:47,,4",
-                "ContextTokens is \"\": wanted a whole number",
-            ),
-            (
-                "2023-11-16 18:15:47,0,4",
-                "ContextTokens is \"0\": wanted 1 or more",
-            ),
+            ("2023-11-16 18:15:47,-1,4", "ContextTokens is \"-1\": wanted a whole number"),
+            ("2023-11-16 18:15:47,1.5,4", "ContextTokens is \"1.5\": wanted a whole number"),
+            ("2023-11-16 18:15:47,,4", "ContextTokens is \"\": wanted a whole number"),
+            ("2023-11-16 18:15:47,0,4", "ContextTokens is \"0\": wanted 1 or more"),
             (
                 "2023-11-16 18:15:47,1,18446744073709551616",
                 "GeneratedTokens is \"18446744073709551616\": wanted at most 18446744073709551615",
             ),
-            (
-                "2023-11-16 18:15:47,1",
-                "GeneratedTokens is missing: wanted a whole number",
-            ),
+            ("2023-11-16 18:15:47,1", "GeneratedTokens is missing: wanted a whole number"),
             (
                 "2023-13-16 18:15:47,1,4",
                 "TIMESTAMP is \"2023-13-16 18:15:47\": wanted a time such as 2023-11-16 18:15:46.6805900",
@@ -260,10 +198,7 @@ mod tests {
             ),
         ];
         for (row, problem) in cases {
-            assert_eq!(
-                problem_of_row(row),
-                format!("trace \"t\" line 3: {problem}; correct or remove the line")
-            );
+            assert_eq!(problem_of_row(row), format!("trace \"t\" line 3: {problem}; correct or remove the line"));
         }
     }
 

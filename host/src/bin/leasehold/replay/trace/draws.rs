@@ -27,19 +27,9 @@ impl Lengths {
     /// A log-normal variable's mean is exp(μ + σ²/2) (Johnson, Kotz, Balakrishnan, *Continuous
     /// Univariate Distributions* 1, 2nd ed., ch. 14), so μ = ln(mean) − σ²/2 keeps the mean
     /// whatever σ is.
-    pub(super) fn new(
-        setting: &'static str,
-        mean: f64,
-        sigma: f64,
-        rng: ChaCha8Rng,
-    ) -> Result<Self, SyntheticError> {
+    pub(super) fn new(setting: &'static str, mean: f64, sigma: f64, rng: ChaCha8Rng) -> Result<Self, SyntheticError> {
         let longest = f64_of(MAX_LENGTH_TOKENS);
-        check(
-            setting,
-            mean,
-            (1.0..=longest).contains(&mean),
-            &format!("1 to {MAX_LENGTH_TOKENS}"),
-        )?;
+        check(setting, mean, (1.0..=longest).contains(&mean), &format!("1 to {MAX_LENGTH_TOKENS}"))?;
         let right = "0 to 10"; // past 10, nearly every length would be a clamped one
         check("sigma", sigma, (0.0..=10.0).contains(&sigma), right)?;
         let tokens = LogNormal::new(mean.ln() - sigma * sigma / 2.0, sigma);
@@ -63,15 +53,9 @@ impl Gaps {
     pub(super) fn new(requests_per_second: f64, rng: ChaCha8Rng) -> Result<Self, SyntheticError> {
         let setting = "requests_per_second";
         let right = "0.000001 to 1000000";
-        check(
-            setting,
-            requests_per_second,
-            REQUESTS_PER_SECOND.contains(&requests_per_second),
-            right,
-        )?;
+        check(setting, requests_per_second, REQUESTS_PER_SECOND.contains(&requests_per_second), right)?;
         let seconds = Exp::new(requests_per_second);
-        let seconds =
-            seconds.map_err(|_| SyntheticError::new(setting, requests_per_second, right))?;
+        let seconds = seconds.map_err(|_| SyntheticError::new(setting, requests_per_second, right))?;
         Ok(Self { seconds, rng })
     }
 
@@ -80,18 +64,12 @@ impl Gaps {
     }
 }
 
-#[expect(
-    clippy::as_conversions,
-    reason = "a float's cast saturates, and sends NaN to 0: it never wraps"
-)]
+#[expect(clippy::as_conversions, reason = "a float's cast saturates, and sends NaN to 0: it never wraps")]
 fn rounded(value: f64) -> u64 {
     value.round() as u64
 }
 
-#[expect(
-    clippy::as_conversions,
-    reason = "no `From`, as large values round; a bound may"
-)]
+#[expect(clippy::as_conversions, reason = "no `From`, as large values round; a bound may")]
 fn f64_of(value: u64) -> f64 {
     value as f64
 }

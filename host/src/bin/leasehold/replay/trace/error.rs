@@ -21,10 +21,7 @@ pub(crate) struct TraceError {
 
 impl TraceError {
     pub(super) fn new(path: &Path, fault: Fault) -> Self {
-        Self {
-            path: path.to_owned(),
-            fault,
-        }
+        Self { path: path.to_owned(), fault }
     }
 }
 
@@ -50,10 +47,7 @@ pub(super) struct Fault {
 impl From<Problem> for Fault {
     /// A problem of the file as a whole.
     fn from(problem: Problem) -> Self {
-        Self {
-            line: None,
-            problem,
-        }
+        Self { line: None, problem }
     }
 }
 
@@ -75,42 +69,25 @@ pub(super) enum Problem {
          object (Mooncake); name a trace of one of these forms"
     )]
     UnknownFormat { seen: String },
-    #[error(
-        "the header {seen} has no column {column}: wanted TIMESTAMP,ContextTokens,GeneratedTokens; add the column"
-    )]
+    #[error("the header {seen} has no column {column}: wanted TIMESTAMP,ContextTokens,GeneratedTokens; add the column")]
     NoColumn { column: &'static str, seen: String },
-    #[error(
-        "the header {seen} has the column {column} twice: wanted it once; rename or remove one"
-    )]
+    #[error("the header {seen} has the column {column} twice: wanted it once; rename or remove one")]
     TwiceAColumn { column: &'static str, seen: String },
     #[error("{field} is missing: wanted {wanted}; correct or remove the line")]
-    NoField {
-        field: &'static str,
-        wanted: &'static str,
-    },
+    NoField { field: &'static str, wanted: &'static str },
     #[error("{field} is {seen}: wanted {wanted}; correct or remove the line")]
-    Field {
-        field: &'static str,
-        seen: String,
-        wanted: &'static str,
-    },
+    Field { field: &'static str, seen: String, wanted: &'static str },
     #[error("is no JSON object of a request: {why} (column {column}); correct or remove the line")]
     Json { why: String, column: usize },
     #[error(
         "{prompt_tokens} prompt tokens and {output_tokens} output tokens overflow 64 bits; correct or remove the line"
     )]
-    TooManyTokens {
-        prompt_tokens: u64,
-        output_tokens: u64,
-    },
+    TooManyTokens { prompt_tokens: u64, output_tokens: u64 },
 }
 
 impl Problem {
     pub(super) fn at(self, line: u64) -> Fault {
-        Fault {
-            line: Some(line),
-            problem: self,
-        }
+        Fault { line: Some(line), problem: self }
     }
 
     pub(super) fn unknown_format(seen: &str) -> Self {

@@ -21,11 +21,7 @@ pub(super) struct NumberedLines<R> {
 
 impl<R: BufRead> NumberedLines<R> {
     pub(super) fn new(source: R) -> Self {
-        Self {
-            source,
-            line: String::new(),
-            number: 0,
-        }
+        Self { source, line: String::new(), number: 0 }
     }
 
     /// Goes to the next line that isn't blank; false at the end.
@@ -58,19 +54,10 @@ impl<R: BufRead> NumberedLines<R> {
     fn read_line(&mut self) -> Result<bool, Fault> {
         let mut bytes = std::mem::take(&mut self.line).into_bytes();
         bytes.clear();
-        let read = self
-            .source
-            .by_ref()
-            .take(LONGEST_LINE_BYTES)
-            .read_until(b'\n', &mut bytes);
+        let read = self.source.by_ref().take(LONGEST_LINE_BYTES).read_until(b'\n', &mut bytes);
         let read = read.map_err(|error| Problem::Unreadable(error).at(self.number))?;
-        if u64::try_from(read).is_ok_and(|read| read == LONGEST_LINE_BYTES)
-            && !bytes.ends_with(b"\n")
-        {
-            return Err(Problem::TooLong {
-                limit_bytes: LONGEST_LINE_BYTES,
-            }
-            .at(self.number));
+        if u64::try_from(read).is_ok_and(|read| read == LONGEST_LINE_BYTES) && !bytes.ends_with(b"\n") {
+            return Err(Problem::TooLong { limit_bytes: LONGEST_LINE_BYTES }.at(self.number));
         }
         self.line = String::from_utf8(bytes).map_err(|_| Problem::NotUtf8.at(self.number))?;
         Ok(read > 0)
@@ -92,18 +79,12 @@ mod tests {
 
     #[test]
     fn blank_lines_are_left_out_and_counted() {
-        assert_eq!(
-            lines_of(b"a\n\n  \nb"),
-            [(1, "a".to_owned()), (4, "b".to_owned())]
-        );
+        assert_eq!(lines_of(b"a\n\n  \nb"), [(1, "a".to_owned()), (4, "b".to_owned())]);
     }
 
     #[test]
     fn windows_line_ends_and_a_byte_order_mark_are_dropped() {
-        assert_eq!(
-            lines_of("\u{feff}a\r\nb\r\n".as_bytes()),
-            [(1, "a".to_owned()), (2, "b".to_owned())]
-        );
+        assert_eq!(lines_of("\u{feff}a\r\nb\r\n".as_bytes()), [(1, "a".to_owned()), (2, "b".to_owned())]);
     }
 
     #[test]

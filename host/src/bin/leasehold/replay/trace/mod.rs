@@ -80,9 +80,7 @@ impl Trace {
     /// Sorts requests whose arrivals share any one zero, and moves that zero to the first arrival.
     fn assemble(format: TraceFormat, mut requests: Vec<Request>) -> Self {
         requests.sort_by_key(|request| request.arrival);
-        let first = requests
-            .first()
-            .map_or(Duration::ZERO, |request| request.arrival);
+        let first = requests.first().map_or(Duration::ZERO, |request| request.arrival);
         for request in &mut requests {
             request.arrival = request.arrival.saturating_sub(first); // sorted: never saturates
         }
@@ -125,41 +123,27 @@ mod tests {
     }
 
     fn formats_of(texts: &[&str]) -> Vec<TraceFormat> {
-        texts
-            .iter()
-            .map(|text| parse(text.as_bytes()).unwrap().format)
-            .collect()
+        texts.iter().map(|text| parse(text.as_bytes()).unwrap().format).collect()
     }
 
     #[test]
     fn the_format_is_told_by_the_content() {
         let azure = "TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:15:46,1,2\n";
         let mooncake = "{\"timestamp\": 0, \"input_length\": 1, \"output_length\": 2}\n";
-        assert_eq!(
-            formats_of(&[azure, mooncake]),
-            [TraceFormat::AzureCsv, TraceFormat::MooncakeJsonl]
-        );
+        assert_eq!(formats_of(&[azure, mooncake]), [TraceFormat::AzureCsv, TraceFormat::MooncakeJsonl]);
     }
 
     #[test]
     fn the_extension_does_not_decide() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("misnamed.csv");
-        std::fs::write(
-            &path,
-            "{\"timestamp\": 0, \"input_length\": 1, \"output_length\": 2}",
-        )
-        .unwrap();
-        assert_eq!(
-            Trace::read(&path).unwrap().format,
-            TraceFormat::MooncakeJsonl
-        );
+        std::fs::write(&path, "{\"timestamp\": 0, \"input_length\": 1, \"output_length\": 2}").unwrap();
+        assert_eq!(Trace::read(&path).unwrap().format, TraceFormat::MooncakeJsonl);
     }
 
     #[test]
     fn a_request_ends_with_its_prompt_and_its_output() {
-        let trace =
-            parse(&b"{\"timestamp\": 0, \"input_length\": 5, \"output_length\": 2}"[..]).unwrap();
+        let trace = parse(&b"{\"timestamp\": 0, \"input_length\": 5, \"output_length\": 2}"[..]).unwrap();
         assert_eq!(trace.requests[0].final_tokens(), 7);
     }
 
@@ -168,36 +152,20 @@ mod tests {
         let text = "TIMESTAMP,ContextTokens,GeneratedTokens\n\
                     2023-11-16 00:00:02,1,1\n2023-11-16 00:00:01,2,1\n2023-11-16 00:00:02,3,1\n";
         let trace = parse(text.as_bytes()).unwrap();
-        let seen: Vec<_> = trace
-            .requests
-            .iter()
-            .map(|r| (r.line, r.arrival.as_secs()))
-            .collect();
+        let seen: Vec<_> = trace.requests.iter().map(|r| (r.line, r.arrival.as_secs())).collect();
         assert_eq!(seen, [(3, 0), (2, 1), (4, 1)]);
     }
 
     #[test]
     fn formats_are_serialised_by_their_public_names() {
-        let formats = [
-            TraceFormat::AzureCsv,
-            TraceFormat::MooncakeJsonl,
-            TraceFormat::Synthetic,
-        ];
-        assert_eq!(
-            serde_json::to_string(&formats).unwrap(),
-            r#"["azure-csv","mooncake-jsonl","synthetic"]"#
-        );
+        let formats = [TraceFormat::AzureCsv, TraceFormat::MooncakeJsonl, TraceFormat::Synthetic];
+        assert_eq!(serde_json::to_string(&formats).unwrap(), r#"["azure-csv","mooncake-jsonl","synthetic"]"#);
     }
 
     #[test]
     fn a_file_without_requests_is_refused() {
         let expected = "trace \"t\": holds no request; name a trace with at least one";
-        for text in [
-            "",
-            "\n \r\n",
-            "\u{feff}",
-            "TIMESTAMP,ContextTokens,GeneratedTokens\n",
-        ] {
+        for text in ["", "\n \r\n", "\u{feff}", "TIMESTAMP,ContextTokens,GeneratedTokens\n"] {
             assert_eq!(problem_of(text.as_bytes()), expected, "{text:?}");
         }
     }
@@ -223,20 +191,12 @@ mod tests {
     fn a_directory_is_refused_as_one() {
         let folder = tempfile::tempdir().unwrap();
         let text = Trace::read(folder.path()).unwrap_err().to_string();
-        assert_eq!(
-            text,
-            format!(
-                "trace {:?}: is a directory; name a trace file",
-                folder.path()
-            )
-        );
+        assert_eq!(text, format!("trace {:?}: is a directory; name a trace file", folder.path()));
     }
 
     #[test]
     fn a_missing_file_says_why_it_was_not_read() {
-        let text = Trace::read(Path::new("/nonexistent/trace.csv"))
-            .unwrap_err()
-            .to_string();
+        let text = Trace::read(Path::new("/nonexistent/trace.csv")).unwrap_err().to_string();
         assert_eq!(
             text,
             "trace \"/nonexistent/trace.csv\": can't be read: No such file or directory (os error 2); \

@@ -53,35 +53,19 @@ pub(super) fn parse<R: BufRead>(lines: &mut NumberedLines<R>) -> Result<Vec<Requ
 fn request(line: u64, text: &str) -> Result<Request, Problem> {
     if !claims(text) {
         // Checked here because serde would take an array for the fields in their order.
-        return Err(Problem::Json {
-            why: "expected `{`".to_owned(),
-            column: 1,
-        });
+        return Err(Problem::Json { why: "expected `{`".to_owned(), column: 1 });
     }
     let written: WrittenRequest = serde_json::from_str(text).map_err(|error| malformed(&error))?;
     let arrival = milliseconds(&present(TIMESTAMP, written.timestamp, A_TIME)?)?;
     let prompt_tokens = whole_number(INPUT, &present(INPUT, written.input_length, A_NUMBER)?)?;
     let output_tokens = whole_number(OUTPUT, &present(OUTPUT, written.output_length, A_NUMBER)?)?;
     if prompt_tokens == 0 {
-        return Err(Problem::Field {
-            field: INPUT,
-            seen: "0".to_owned(),
-            wanted: "1 or more",
-        });
+        return Err(Problem::Field { field: INPUT, seen: "0".to_owned(), wanted: "1 or more" });
     }
     if prompt_tokens.checked_add(output_tokens).is_none() {
-        return Err(Problem::TooManyTokens {
-            prompt_tokens,
-            output_tokens,
-        });
+        return Err(Problem::TooManyTokens { prompt_tokens, output_tokens });
     }
-    Ok(Request {
-        line,
-        arrival,
-        prompt_tokens,
-        output_tokens,
-        hash_ids: written.hash_ids.unwrap_or_default(),
-    })
+    Ok(Request { line, arrival, prompt_tokens, output_tokens, hash_ids: written.hash_ids.unwrap_or_default() })
 }
 
 /// serde_json counts lines inside the text it was given, which is always line 1 here: only its
@@ -89,37 +73,22 @@ fn request(line: u64, text: &str) -> Result<Request, Problem> {
 fn malformed(error: &serde_json::Error) -> Problem {
     let place = format!(" at line {} column {}", error.line(), error.column());
     let text = error.to_string();
-    Problem::Json {
-        why: text.strip_suffix(&place).unwrap_or(&text).to_owned(),
-        column: error.column(),
-    }
+    Problem::Json { why: text.strip_suffix(&place).unwrap_or(&text).to_owned(), column: error.column() }
 }
 
-fn present(
-    field: &'static str,
-    value: Option<Value>,
-    wanted: &'static str,
-) -> Result<Value, Problem> {
+fn present(field: &'static str, value: Option<Value>, wanted: &'static str) -> Result<Value, Problem> {
     value.ok_or(Problem::NoField { field, wanted })
 }
 
 fn whole_number(field: &'static str, value: &Value) -> Result<u64, Problem> {
-    value.as_u64().ok_or_else(|| Problem::Field {
-        field,
-        seen: excerpt(&value.to_string()),
-        wanted: A_NUMBER,
-    })
+    value.as_u64().ok_or_else(|| Problem::Field { field, seen: excerpt(&value.to_string()), wanted: A_NUMBER })
 }
 
 fn milliseconds(value: &Value) -> Result<Duration, Problem> {
     if let Some(whole) = value.as_u64() {
         return Ok(Duration::from_millis(whole)); // exact, unlike the way through a float
     }
-    let refused = || Problem::Field {
-        field: TIMESTAMP,
-        seen: excerpt(&value.to_string()),
-        wanted: A_TIME,
-    };
+    let refused = || Problem::Field { field: TIMESTAMP, seen: excerpt(&value.to_string()), wanted: A_TIME };
     let milliseconds = value.as_f64().ok_or_else(refused)?;
     Duration::try_from_secs_f64(milliseconds / 1000.0).map_err(|_| refused())
 }
@@ -130,8 +99,7 @@ mod tests {
     use super::super::tests::problem_of;
     use super::*;
 
-    const RIGHT: &str =
-        r#"{"timestamp": 27, "input_length": 1024, "output_length": 6, "hash_ids": [46, 47]}"#;
+    const RIGHT: &str = r#"{"timestamp": 27, "input_length": 1024, "output_length": 6, "hash_ids": [46, 47]}"#;
 
     fn requests_of(text: &str) -> Vec<Request> {
         parse(text.as_bytes()).unwrap().requests
@@ -141,18 +109,10 @@ mod tests {
     fn lines_become_requests() {
         let second = r#"{"timestamp": 29.5, "input_length": 2, "output_length": 0}"#;
         let requests = requests_of(&format!("{RIGHT}\n{second}\n"));
-        let expected = Request {
-            line: 1,
-            arrival: Duration::ZERO,
-            prompt_tokens: 1024,
-            output_tokens: 6,
-            hash_ids: vec![46, 47],
-        };
+        let expected =
+            Request { line: 1, arrival: Duration::ZERO, prompt_tokens: 1024, output_tokens: 6, hash_ids: vec![46, 47] };
         assert_eq!(requests[0], expected);
-        assert_eq!(
-            (requests[1].arrival, requests[1].output_tokens),
-            (Duration::from_micros(2500), 0)
-        );
+        assert_eq!((requests[1].arrival, requests[1].output_tokens), (Duration::from_micros(2500), 0));
         assert!(requests[1].hash_ids.is_empty());
     }
 
@@ -164,63 +124,24 @@ mod tests {
 
     #[test]
     fn a_byte_order_mark_and_windows_line_ends_change_nothing() {
-        assert_eq!(
-            requests_of(&format!("\u{feff}{RIGHT}\r\n\r\n")),
-            requests_of(RIGHT)
-        );
+        assert_eq!(requests_of(&format!("\u{feff}{RIGHT}\r\n\r\n")), requests_of(RIGHT));
     }
 
     #[test]
     fn each_wrong_value_is_named_by_key_and_line() {
         let cases = [
-            (
-                "27",
-                "-1",
-                "timestamp is -1: wanted milliseconds, 0 or more",
-            ),
-            (
-                "27",
-                "1e300",
-                "timestamp is 1e+300: wanted milliseconds, 0 or more",
-            ),
-            (
-                "27",
-                "\"now\"",
-                "timestamp is \"now\": wanted milliseconds, 0 or more",
-            ),
+            ("27", "-1", "timestamp is -1: wanted milliseconds, 0 or more"),
+            ("27", "1e300", "timestamp is 1e+300: wanted milliseconds, 0 or more"),
+            ("27", "\"now\"", "timestamp is \"now\": wanted milliseconds, 0 or more"),
             ("1024", "-5", "input_length is -5: wanted a whole number"),
             ("1024", "0", "input_length is 0: wanted 1 or more"),
-            (
-                "1024",
-                "\"1024\"",
-                "input_length is \"1024\": wanted a whole number",
-            ),
-            (
-                "\"output_length\": 6",
-                "\"output\": 6",
-                "output_length is missing: wanted a whole number",
-            ),
+            ("1024", "\"1024\"", "input_length is \"1024\": wanted a whole number"),
+            ("\"output_length\": 6", "\"output\": 6", "output_length is missing: wanted a whole number"),
             ("6", "0.5", "output_length is 0.5: wanted a whole number"),
-            (
-                "6",
-                "18446744073709551616",
-                "output_length is 1.8446744073709552e+19: wanted a whole number",
-            ),
-            (
-                "6",
-                "18446744073709551615",
-                "1024 prompt tokens and 18446744073709551615 output tokens overflow 64 bits",
-            ),
-            (
-                "46",
-                "-46",
-                "is no JSON object of a request: invalid value: integer `-46`, expected u64 (column 76)",
-            ),
-            (
-                "]}",
-                "]",
-                "is no JSON object of a request: EOF while parsing an object (column 80)",
-            ),
+            ("6", "18446744073709551616", "output_length is 1.8446744073709552e+19: wanted a whole number"),
+            ("6", "18446744073709551615", "1024 prompt tokens and 18446744073709551615 output tokens overflow 64 bits"),
+            ("46", "-46", "is no JSON object of a request: invalid value: integer `-46`, expected u64 (column 76)"),
+            ("]}", "]", "is no JSON object of a request: EOF while parsing an object (column 80)"),
         ];
         for (right, wrong, problem) in cases {
             let text = format!("{RIGHT}\n\n{}\n", RIGHT.replacen(right, wrong, 1));

@@ -46,30 +46,14 @@ impl SyntheticWorkload {
     /// When a setting is out of its range.
     pub(crate) fn draw(&self) -> Result<Trace, SyntheticError> {
         check("requests", self.requests, self.requests >= 1, "1 or more")?;
-        let mut prompts = Lengths::new(
-            "mean_prompt_tokens",
-            self.mean_prompt_tokens,
-            self.sigma,
-            self.stream(0),
-        )?;
-        let mut outputs = Lengths::new(
-            "mean_output_tokens",
-            self.mean_output_tokens,
-            self.sigma,
-            self.stream(1),
-        )?;
+        let mut prompts = Lengths::new("mean_prompt_tokens", self.mean_prompt_tokens, self.sigma, self.stream(0))?;
+        let mut outputs = Lengths::new("mean_output_tokens", self.mean_output_tokens, self.sigma, self.stream(1))?;
         let mut gaps = Gaps::new(self.requests_per_second, self.stream(2))?;
         let mut arrival = Duration::ZERO;
         let mut requests = Vec::new();
         for line in 1..=self.requests {
             let (prompt_tokens, output_tokens) = (prompts.draw(), outputs.draw());
-            requests.push(Request {
-                line,
-                arrival,
-                prompt_tokens,
-                output_tokens,
-                hash_ids: Vec::new(),
-            });
+            requests.push(Request { line, arrival, prompt_tokens, output_tokens, hash_ids: Vec::new() });
             arrival = arrival.saturating_add(gaps.draw());
         }
         Ok(Trace::assemble(TraceFormat::Synthetic, requests))
@@ -84,11 +68,7 @@ impl SyntheticWorkload {
 
 impl SyntheticError {
     pub(super) fn new(setting: &'static str, seen: impl ToString, wanted: &str) -> Self {
-        Self {
-            setting,
-            seen: seen.to_string(),
-            wanted: wanted.to_owned(),
-        }
+        Self { setting, seen: seen.to_string(), wanted: wanted.to_owned() }
     }
 }
 
@@ -98,11 +78,7 @@ pub(super) fn check(
     holds: bool,
     wanted: &str,
 ) -> Result<(), SyntheticError> {
-    if holds {
-        Ok(())
-    } else {
-        Err(SyntheticError::new(setting, seen, wanted))
-    }
+    if holds { Ok(()) } else { Err(SyntheticError::new(setting, seen, wanted)) }
 }
 
 #[cfg(test)]
@@ -126,145 +102,67 @@ mod tests {
         let trace = workload().draw().unwrap();
         let first: Vec<_> = trace.requests[..4]
             .iter()
-            .map(|r| {
-                (
-                    r.line,
-                    r.arrival.as_nanos(),
-                    r.prompt_tokens,
-                    r.output_tokens,
-                )
-            })
+            .map(|r| (r.line, r.arrival.as_nanos(), r.prompt_tokens, r.output_tokens))
             .collect();
         assert_eq!(
             first,
-            [
-                (1, 0, 286, 339),
-                (2, 311_022_278, 156, 20),
-                (3, 340_215_409, 1512, 278),
-                (4, 369_877_922, 890, 134)
-            ]
+            [(1, 0, 286, 339), (2, 311_022_278, 156, 20), (3, 340_215_409, 1512, 278), (4, 369_877_922, 890, 134)]
         );
-        let tokens: u64 = trace
-            .requests
-            .iter()
-            .map(|r| r.prompt_tokens * 31 + r.output_tokens)
-            .sum();
-        assert_eq!(
-            (tokens, trace.requests[999].arrival.as_nanos()),
-            (32_865_167, 192_897_967_925)
-        );
+        let tokens: u64 = trace.requests.iter().map(|r| r.prompt_tokens * 31 + r.output_tokens).sum();
+        assert_eq!((tokens, trace.requests[999].arrival.as_nanos()), (32_865_167, 192_897_967_925));
     }
 
     #[test]
     fn the_first_request_arrives_at_zero_and_the_format_is_synthetic() {
         let trace = workload().draw().unwrap();
-        assert_eq!(
-            (trace.format, trace.requests[0].arrival),
-            (TraceFormat::Synthetic, Duration::ZERO)
-        );
+        assert_eq!((trace.format, trace.requests[0].arrival), (TraceFormat::Synthetic, Duration::ZERO));
     }
 
     #[test]
     fn the_mean_is_kept_whatever_sigma_is() {
         for sigma in [0.0, 0.5, 1.0] {
-            let trace = SyntheticWorkload {
-                sigma,
-                requests: 20_000,
-                ..workload()
-            }
-            .draw()
-            .unwrap();
+            let trace = SyntheticWorkload { sigma, requests: 20_000, ..workload() }.draw().unwrap();
             let sum: u64 = trace.requests.iter().map(|r| r.prompt_tokens).sum();
-            assert!(
-                (980..=1070).contains(&(sum / 20_000)),
-                "sigma {sigma}: mean {}",
-                sum / 20_000
-            );
+            assert!((980..=1070).contains(&(sum / 20_000)), "sigma {sigma}: mean {}", sum / 20_000);
         }
     }
 
     #[test]
     fn arrivals_come_at_the_rate_that_was_asked_for() {
-        let trace = SyntheticWorkload {
-            requests: 20_000,
-            ..workload()
-        }
-        .draw()
-        .unwrap();
+        let trace = SyntheticWorkload { requests: 20_000, ..workload() }.draw().unwrap();
         let seconds = trace.requests[19_999].arrival.as_secs();
         assert!((3880..=4120).contains(&seconds), "{seconds} s");
     }
 
     #[test]
     fn a_setting_changes_its_own_draws_only() {
-        let faster = SyntheticWorkload {
-            requests_per_second: 50.0,
-            ..workload()
-        }
-        .draw()
-        .unwrap();
-        let lengths = |trace: &Trace| -> Vec<_> {
-            trace
-                .requests
-                .iter()
-                .map(|r| (r.prompt_tokens, r.output_tokens))
-                .collect()
-        };
+        let faster = SyntheticWorkload { requests_per_second: 50.0, ..workload() }.draw().unwrap();
+        let lengths =
+            |trace: &Trace| -> Vec<_> { trace.requests.iter().map(|r| (r.prompt_tokens, r.output_tokens)).collect() };
         assert_eq!(lengths(&faster), lengths(&workload().draw().unwrap()));
     }
 
     #[test]
     fn lengths_stay_between_one_and_the_longest() {
-        let wild = SyntheticWorkload {
-            sigma: 10.0,
-            mean_prompt_tokens: 1e6,
-            ..workload()
-        }
-        .draw()
-        .unwrap();
-        assert!(
-            wild.requests
-                .iter()
-                .all(|r| (1..=MAX_LENGTH_TOKENS).contains(&r.prompt_tokens))
-        );
+        let wild = SyntheticWorkload { sigma: 10.0, mean_prompt_tokens: 1e6, ..workload() }.draw().unwrap();
+        assert!(wild.requests.iter().all(|r| (1..=MAX_LENGTH_TOKENS).contains(&r.prompt_tokens)));
     }
 
     #[test]
     fn a_setting_out_of_range_is_named() {
         let cases = [
+            (SyntheticWorkload { requests: 0, ..workload() }, "requests is 0: wanted 1 or more"),
             (
-                SyntheticWorkload {
-                    requests: 0,
-                    ..workload()
-                },
-                "requests is 0: wanted 1 or more",
-            ),
-            (
-                SyntheticWorkload {
-                    mean_prompt_tokens: 0.5,
-                    ..workload()
-                },
+                SyntheticWorkload { mean_prompt_tokens: 0.5, ..workload() },
                 "mean_prompt_tokens is 0.5: wanted 1 to 1048576",
             ),
             (
-                SyntheticWorkload {
-                    mean_output_tokens: f64::NAN,
-                    ..workload()
-                },
+                SyntheticWorkload { mean_output_tokens: f64::NAN, ..workload() },
                 "mean_output_tokens is NaN: wanted 1 to 1048576",
             ),
+            (SyntheticWorkload { sigma: -1.0, ..workload() }, "sigma is -1: wanted 0 to 10"),
             (
-                SyntheticWorkload {
-                    sigma: -1.0,
-                    ..workload()
-                },
-                "sigma is -1: wanted 0 to 10",
-            ),
-            (
-                SyntheticWorkload {
-                    requests_per_second: 0.0,
-                    ..workload()
-                },
+                SyntheticWorkload { requests_per_second: 0.0, ..workload() },
                 "requests_per_second is 0: wanted 0.000001 to 1000000",
             ),
         ];

@@ -1,0 +1,81 @@
+//! Decides whether a backing may serve a buffer, before any address space is reserved.
+//!
+//! Input: a backing, the books of this host, what the buffer needs. Output: the lease that the buffer will grow, or a
+//! refusal. Nothing is changed either way.
+
+use crate::backing::CheckedBacking;
+use crate::error::{Error, ErrorKind};
+use crate::governor::{GovernorCore, Lease};
+use leasehold_plugin_api::{Accounting, AuthorityId, Domain, MemoryRole};
+use std::sync::Arc;
+
+/// Why a backing may not serve a buffer.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum AdmissionError {
+    #[error(
+        "backing {backing:?}: not admitted: it keeps the books {theirs} of {domain}, this governor keeps {ours}; use the host that created the backing, or let the backing charge through its host's services"
+    )]
+    AuthorityMismatch { backing: Arc<str>, domain: Domain, theirs: AuthorityId, ours: AuthorityId },
+    #[error(
+        "backing {backing:?}: not admitted: this governor keeps no books of {domain}; use the host that created the backing"
+    )]
+    UnknownDomain { backing: Arc<str>, domain: Domain },
+    #[error(
+        "backing {backing:?}: not admitted: it offers no {capability}; choose a backing that does (`leasehold list`)"
+    )]
+    Unsupported { backing: Arc<str>, capability: &'static str },
+}
+
+impl AdmissionError {
+    pub(crate) fn kind(&self) -> ErrorKind {
+        match self {
+            Self::AuthorityMismatch { .. } => ErrorKind::AuthorityMismatch,
+            Self::UnknownDomain { .. } => ErrorKind::UnknownDomain,
+            Self::Unsupported { .. } => ErrorKind::Unsupported,
+        }
+    }
+}
+
+/// Who pays for what a buffer commits.
+#[derive(Debug)]
+pub(crate) enum Payer {
+    /// The buffer, with this lease.
+    Buffer(Lease),
+    /// The backing, through its services.
+    Backing,
+}
+
+/// Admits a backing, or says why not. The answers that it gave at creation are asked for again.
+pub(crate) fn admit(backing: &CheckedBacking, governor: &GovernorCore, role: MemoryRole) -> Result<Payer, Error> {
+    check_books(backing, governor)?;
+    backing.discover_again()?;
+    Ok(match backing.accounting() {
+        Accounting::Buffer => Payer::Buffer(Lease::empty(Arc::clone(backing.books()), role)),
+        Accounting::Backing { .. } => Payer::Backing,
+    })
+}
+
+/// The unit of commit of a backing that offers one.
+pub(crate) fn granularity(backing: &CheckedBacking) -> Result<u64, AdmissionError> {
+    backing.capabilities().granularity().ok_or_else(|| AdmissionError::Unsupported {
+        backing: Arc::clone(backing.name()),
+        capability: "virtual-backing",
+    })
+}
+
+fn check_books(backing: &CheckedBacking, governor: &GovernorCore) -> Result<(), AdmissionError> {
+    let domain = backing.books().domain();
+    let name = || Arc::clone(backing.name());
+    let Some(books) = governor.books(domain) else {
+        return Err(AdmissionError::UnknownDomain { backing: name(), domain });
+    };
+    let ours = books.authority();
+    let theirs = match backing.accounting() {
+        Accounting::Backing { authority } => authority,
+        Accounting::Buffer => backing.books().authority(),
+    };
+    if theirs != ours {
+        return Err(AdmissionError::AuthorityMismatch { backing: name(), domain, theirs, ours });
+    }
+    Ok(())
+}

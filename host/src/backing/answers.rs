@@ -1,0 +1,81 @@
+//! What a right answer looks like: pure checks of what a backing said against what it was asked.
+//!
+//! Each check answers the breach in words, or nothing. Nothing here calls a backing.
+
+use leasehold_plugin_api::{Address, Allocation, Change, CommitRange, Region, ReserveRequest};
+
+/// A granularity: a power of two.
+pub(super) fn granularity(granularity: u64) -> Result<(), String> {
+    if granularity.is_power_of_two() {
+        return Ok(());
+    }
+    Err(format!("its granularity is {granularity}, which is not a power of two"))
+}
+
+/// A region: the id and size that were asked for, a base that is aligned and not null, an end within the address
+/// space. Answers the end.
+pub(super) fn region(request: &ReserveRequest, region: &Region) -> Result<Address, String> {
+    if region.id != request.id {
+        return Err(format!("reserve answered {} for {}", region.id, request.id));
+    }
+    if region.bytes != request.bytes {
+        return Err(format!("reserve answered a region of {} bytes, asked for {}", region.bytes, request.bytes));
+    }
+    extent("reserve", region.base, region.bytes, request.align)
+}
+
+/// An allocation: at least the bytes that were asked for, at an aligned base that is not null. Answers the end.
+pub(super) fn allocation(bytes: u64, align: u64, allocation: &Allocation) -> Result<Address, String> {
+    if allocation.bytes < bytes {
+        return Err(format!("allocate answered {} bytes, asked for {bytes}", allocation.bytes));
+    }
+    extent("allocate", allocation.base, allocation.bytes, align)
+}
+
+fn extent(operation: &str, base: Address, bytes: u64, align: u64) -> Result<Address, String> {
+    if base.is_null() {
+        return Err(format!("{operation} answered the null address"));
+    }
+    if !base.is_aligned_to(align) {
+        return Err(format!("{operation} answered base {base}, asked for an alignment of {align}"));
+    }
+    base.checked_add(bytes)
+        .ok_or_else(|| format!("{operation} answered base {base}, from where {bytes} bytes pass the address space"))
+}
+
+/// A commit: exactly the bytes that were asked for are newly mapped, and no more than those newly owned.
+pub(super) fn commit(ranges: &[CommitRange], change: Change) -> Result<(), String> {
+    within("commit", "newly", ranges, change)
+}
+
+/// A decommit: exactly the bytes that were asked for are unmapped, and no more than those no longer owned.
+pub(super) fn decommit(ranges: &[CommitRange], change: Change) -> Result<(), String> {
+    within("decommit", "no longer", ranges, change)
+}
+
+fn within(operation: &str, when: &str, ranges: &[CommitRange], change: Change) -> Result<(), String> {
+    let asked = total(ranges);
+    let Change { mapped_bytes, owned_bytes } = change;
+    if mapped_bytes != asked {
+        return Err(format!("{operation} answered {mapped_bytes} bytes {when} mapped, asked for {asked}"));
+    }
+    if owned_bytes > asked {
+        return Err(format!("{operation} answered {owned_bytes} bytes {when} owned, asked for {asked}"));
+    }
+    Ok(())
+}
+
+/// The bytes left after a decommit failed: in whole granules, between what was to stay and what there was.
+pub(super) fn left(granularity: u64, least: u64, most: u64, left: u64) -> Result<(), String> {
+    if left < least || left > most || !left.is_multiple_of(granularity) {
+        return Err(format!(
+            "committed_bytes answered {left} after a failed decommit from {most} to {least} in granules of {granularity}"
+        ));
+    }
+    Ok(())
+}
+
+/// The bytes of all ranges.
+pub(super) fn total(ranges: &[CommitRange]) -> u64 {
+    ranges.iter().fold(0, |sum, range| sum.saturating_add(range.bytes))
+}

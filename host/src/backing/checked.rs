@@ -1,0 +1,404 @@
+//! Every call to a backing, with its answer checked.
+//!
+//! Input: a `dyn Backing`, loaded or linked in. Output: answers that keep the contract, or a [`BackingFault`]. It owns
+//! the backing (dropping it destroys it), what the backing could not give back, and the backing's services. A backing
+//! that breaks the contract, panics or loses its device is taken out of service: it gets no new work, but what it holds
+//! is still given back to it. Any thread may call; no lock is held across a call to the backing.
+//!
+//! What it does *not* do: charge budgets (see `buffer`), or load anything (see `loader`).
+
+use super::quarantine::{Quarantined, ReapReport};
+use super::{AddressMap, BackingFault, Capabilities, Operation, ServiceContext, answers};
+use crate::governor::{DomainBooks, Lease};
+use leasehold_plugin_api::{
+    Accounting, Address, AllocateRequest, Allocation, AllocationId, Backing, BackingError, Change, CommitRange,
+    Description, ErrorKind, HolderId, MemoryRole, Region, RegionId, ReleaseOutcome, ReleaseTarget, ReserveRequest,
+    VirtualBacking,
+};
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Numbers of regions and allocations, never used twice in this process.
+static NEXT_ID: AtomicU64 = AtomicU64::new(1);
+
+fn next_id() -> u64 {
+    NEXT_ID.fetch_add(1, Ordering::Relaxed)
+}
+
+/// What memory is wanted for, and how it must lie.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Placement {
+    pub(crate) bytes: u64,
+    pub(crate) align: u64,
+    pub(crate) role: MemoryRole,
+    pub(crate) holder: HolderId,
+}
+
+/// A backing whose every answer is checked.
+pub(crate) struct CheckedBacking {
+    name: Arc<str>,
+    inner: Box<dyn Backing>,
+    description: Description,
+    accounting: Accounting,
+    capabilities: Capabilities,
+    books: Arc<DomainBooks>,
+    addresses: Arc<AddressMap>,
+    quarantine: Mutex<Vec<Quarantined>>,
+    services: &'static ServiceContext,
+}
+
+/// What a backing said of itself when it was created.
+pub(crate) struct Discovery {
+    pub(crate) description: Description,
+    pub(crate) accounting: Accounting,
+    pub(crate) capabilities: Capabilities,
+}
+
+impl Discovery {
+    /// Asks everything once, and refuses what could never be used.
+    pub(crate) fn ask(inner: &dyn Backing) -> Result<Self, BackingError> {
+        let discovery = contain(|| {
+            Ok(Self {
+                description: inner.describe(),
+                accounting: inner.accounting(),
+                capabilities: Capabilities::ask(inner),
+            })
+        })?;
+        if let Some(granularity) = discovery.capabilities.granularity() {
+            answers::granularity(granularity).map_err(|breach| BackingError::new(ErrorKind::Internal, breach))?;
+        }
+        Ok(discovery)
+    }
+}
+
+/// Runs a call to a backing; a panic of code that is linked in becomes an error, as it does across a library.
+pub(crate) fn contain<T>(call: impl FnOnce() -> Result<T, BackingError>) -> Result<T, BackingError> {
+    catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|payload| {
+        let words = payload
+            .downcast_ref::<&str>()
+            .map(|text| (*text).to_owned())
+            .or_else(|| payload.downcast_ref::<String>().cloned())
+            .unwrap_or_else(|| "a payload that is no text".to_owned());
+        std::mem::forget(payload);
+        Err(BackingError::new(ErrorKind::Panicked, format!("the plugin panicked: {words}")))
+    })
+}
+
+/// Ends a backing that was made.
+pub(crate) fn destroy(backing: Box<dyn Backing>) -> Result<(), BackingError> {
+    contain(|| {
+        drop(backing);
+        Ok(())
+    })
+}
+
+impl CheckedBacking {
+    pub(crate) fn new(
+        name: Arc<str>,
+        inner: Box<dyn Backing>,
+        discovery: Discovery,
+        books: Arc<DomainBooks>,
+        addresses: Arc<AddressMap>,
+        services: &'static ServiceContext,
+    ) -> Self {
+        let Discovery { description, accounting, capabilities } = discovery;
+        let quarantine = Mutex::default();
+        Self { name, inner, description, accounting, capabilities, books, addresses, quarantine, services }
+    }
+
+    pub(crate) fn name(&self) -> &Arc<str> {
+        &self.name
+    }
+
+    pub(crate) fn description(&self) -> &Description {
+        &self.description
+    }
+
+    pub(crate) fn accounting(&self) -> Accounting {
+        self.accounting
+    }
+
+    pub(crate) fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
+    pub(crate) fn books(&self) -> &Arc<DomainBooks> {
+        &self.books
+    }
+
+    /// Why the backing is out of service.
+    pub(crate) fn retired(&self) -> Option<&str> {
+        self.services.retired()
+    }
+
+    /// Asks everything again: an answer that changed takes the backing out of service.
+    pub(crate) fn discover_again(&self) -> Result<(), BackingFault> {
+        self.in_service(Operation::Discover)?;
+        let now = self.call(Operation::Discover, || Discovery::ask(&*self.inner))?;
+        let changed = [
+            ("its description", now.description != self.description),
+            ("its accounting", now.accounting != self.accounting),
+            ("its capabilities or granularity", now.capabilities != self.capabilities),
+        ];
+        match changed.iter().find(|(_, changed)| *changed) {
+            None => Ok(()),
+            Some((what, _)) => Err(self.breach(Operation::Discover, format!("{what} changed after creation"))),
+        }
+    }
+
+    /// Takes address space of `placement.bytes` bytes.
+    pub(crate) fn reserve(&self, placement: Placement) -> Result<Region, BackingFault> {
+        self.in_service(Operation::Reserve)?;
+        let Placement { bytes, align, role, holder } = placement;
+        let request = ReserveRequest { id: RegionId::new(next_id()), bytes, align, role, holder };
+        let region = self.virtual_call(Operation::Reserve, |backing| backing.reserve(&request))?;
+        let checked = answers::region(&request, &region).and_then(|end| self.take_addresses(region.base, end));
+        checked.map_err(|breach| {
+            let fault = self.breach(Operation::Reserve, breach);
+            // Refused after it was made: it is still given back, under the id that was asked for.
+            let _ = self.release_call(ReleaseTarget::Region(request.id));
+            fault
+        })?;
+        Ok(region)
+    }
+
+    fn take_addresses(&self, base: Address, end: Address) -> Result<(), String> {
+        self.addresses.take(base, end).map_err(|(taken, taken_end)| {
+            format!("it answered {base}..{end}, inside the live range {taken}..{taken_end}")
+        })
+    }
+
+    /// Commits all ranges or none; answers the bytes that are newly owned.
+    pub(crate) fn commit(&self, ranges: &[CommitRange]) -> Result<Change, BackingFault> {
+        self.in_service(Operation::Commit)?;
+        let change = self.virtual_call(Operation::Commit, |backing| backing.commit(ranges))?;
+        answers::commit(ranges, change).map_err(|breach| {
+            let fault = self.breach(Operation::Commit, breach);
+            let _ = self.virtual_call(Operation::Decommit, |backing| backing.decommit(ranges));
+            fault
+        })?;
+        Ok(change)
+    }
+
+    /// Decommits all ranges; out of service or not, since it gives back.
+    pub(crate) fn decommit(&self, ranges: &[CommitRange]) -> Result<Change, BackingFault> {
+        let change = self.virtual_call(Operation::Decommit, |backing| backing.decommit(ranges))?;
+        answers::decommit(ranges, change).map_err(|breach| self.breach(Operation::Decommit, breach))?;
+        Ok(change)
+    }
+
+    /// What committing the ranges would change.
+    pub(crate) fn cost(&self, ranges: &[CommitRange]) -> Result<Change, BackingFault> {
+        self.virtual_call(Operation::Cost, |backing| backing.cost(ranges))
+    }
+
+    /// What a region still has committed after a decommit from `most` to `least` bytes failed. An answer that can't be
+    /// is taken for the worst: everything is still there.
+    pub(crate) fn committed_after_failure(&self, region: RegionId, least: u64, most: u64) -> u64 {
+        let answer = self.virtual_call(Operation::CommittedBytes, |backing| backing.committed_bytes(region));
+        let Ok(left) = answer else { return most };
+        let granularity = self.capabilities.granularity().unwrap_or(1);
+        match answers::left(granularity, least, most, left) {
+            Ok(()) => left,
+            Err(breach) => {
+                let _ = self.breach(Operation::CommittedBytes, breach);
+                most
+            }
+        }
+    }
+
+    /// Hands out memory that is committed as a whole.
+    pub(crate) fn allocate(&self, placement: Placement) -> Result<Allocation, BackingFault> {
+        self.in_service(Operation::Allocate)?;
+        let Placement { bytes, align, role, holder } = placement;
+        let request = AllocateRequest { id: AllocationId::new(next_id()), bytes, align, role, holder };
+        let allocation = self.call(Operation::Allocate, || self.inner.allocate(&request))?;
+        let named = if allocation.id == request.id { Ok(()) } else { Err("allocate answered another id".to_owned()) };
+        let checked = named
+            .and_then(|()| answers::allocation(bytes, align, &allocation))
+            .and_then(|end| self.take_addresses(allocation.base, end));
+        checked.map_err(|breach| {
+            let fault = self.breach(Operation::Allocate, breach);
+            let _ = self.release_call(ReleaseTarget::Allocation(request.id));
+            fault
+        })?;
+        Ok(allocation)
+    }
+
+    /// Gives a region or an allocation back, with the lease on its `owned_bytes`. What can't be given back stays
+    /// charged, and is tried again by [`reap`](Self::reap).
+    pub(crate) fn release(
+        &self,
+        target: ReleaseTarget,
+        base: Address,
+        owned_bytes: u64,
+        lease: Option<Lease>,
+    ) -> Result<(), BackingFault> {
+        let entry = Quarantined { target, base, lease, remaining_bytes: owned_bytes };
+        match self.try_release(entry) {
+            Ok(()) => Ok(()),
+            Err((entry, error)) => {
+                tracing::warn!(
+                    backing = &*self.name,
+                    "{:?} not given back, {} bytes stay charged: {error}",
+                    entry.target,
+                    entry.remaining_bytes
+                );
+                self.lock_quarantine().push(entry);
+                Err(self.failed(Operation::Release, error))
+            }
+        }
+    }
+
+    /// Tries to give back once more what could not be given back before.
+    pub(crate) fn reap(&self) -> ReapReport {
+        let entries = std::mem::take(&mut *self.lock_quarantine());
+        let mut report = ReapReport::default();
+        for entry in entries {
+            match self.try_release(entry) {
+                Ok(()) => report.released = report.released.saturating_add(1),
+                Err((entry, _)) => {
+                    report.remaining = report.remaining.saturating_add(1);
+                    report.remaining_bytes = report.remaining_bytes.saturating_add(entry.remaining_bytes);
+                    self.lock_quarantine().push(entry);
+                }
+            }
+        }
+        report
+    }
+
+    fn try_release(&self, mut entry: Quarantined) -> Result<(), (Quarantined, BackingError)> {
+        let (remaining_bytes, error) = match self.release_call(entry.target) {
+            ReleaseOutcome::Complete => {
+                self.addresses.give_back(entry.base);
+                return Ok(());
+            }
+            ReleaseOutcome::Failed(error) => (entry.remaining_bytes, error),
+            ReleaseOutcome::Quarantined { remaining_bytes, error } => {
+                (remaining_bytes.min(entry.remaining_bytes), error)
+            }
+        };
+        if let Some(lease) = &mut entry.lease {
+            lease.shrink(entry.remaining_bytes.saturating_sub(remaining_bytes));
+        }
+        entry.remaining_bytes = remaining_bytes;
+        Err((entry, error))
+    }
+
+    fn release_call(&self, target: ReleaseTarget) -> ReleaseOutcome {
+        match contain(|| Ok(self.inner.release(target))) {
+            Ok(outcome) => {
+                if let ReleaseOutcome::Failed(error) | ReleaseOutcome::Quarantined { error, .. } = &outcome {
+                    self.note(Operation::Release, error);
+                }
+                outcome
+            }
+            Err(error) => {
+                self.note(Operation::Release, &error);
+                ReleaseOutcome::Quarantined { remaining_bytes: u64::MAX, error }
+            }
+        }
+    }
+
+    fn lock_quarantine(&self) -> std::sync::MutexGuard<'_, Vec<Quarantined>> {
+        self.quarantine.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn in_service(&self, operation: Operation) -> Result<(), BackingFault> {
+        match self.services.retired() {
+            None => Ok(()),
+            Some(reason) => Err(self.out_of_service(operation, reason.to_owned())),
+        }
+    }
+
+    fn virtual_call<T>(
+        &self,
+        operation: Operation,
+        call: impl FnOnce(&dyn VirtualBacking) -> Result<T, BackingError>,
+    ) -> Result<T, BackingFault> {
+        if !self.capabilities.has_virtual_backing() {
+            return Err(BackingFault::Unsupported {
+                backing: Arc::clone(&self.name),
+                operation,
+                capability: "virtual-backing",
+            });
+        }
+        self.call(operation, || match self.inner.as_virtual_backing() {
+            Some(backing) => call(backing),
+            None => {
+                Err(BackingError::new(ErrorKind::Panicked, "it no longer offers virtual-backing, as it did at first"))
+            }
+        })
+    }
+
+    fn call<T>(&self, operation: Operation, call: impl FnOnce() -> Result<T, BackingError>) -> Result<T, BackingFault> {
+        contain(call).map_err(|error| {
+            self.note(operation, &error);
+            self.failed(operation, error)
+        })
+    }
+
+    /// Takes the backing out of service where the failure says that it must not go on.
+    fn note(&self, operation: Operation, error: &BackingError) {
+        if matches!(error.kind(), ErrorKind::Panicked | ErrorKind::DeviceLost) {
+            self.services.retire(format!("{operation}: {error}"));
+        }
+    }
+
+    fn failed(&self, operation: Operation, error: BackingError) -> BackingFault {
+        BackingFault::Failed { backing: Arc::clone(&self.name), operation, error }
+    }
+
+    fn breach(&self, operation: Operation, breach: String) -> BackingFault {
+        self.services.retire(format!("it broke the contract: {breach}"));
+        self.out_of_service(operation, format!("it broke the contract: {breach}"))
+    }
+
+    fn out_of_service(&self, operation: Operation, reason: String) -> BackingFault {
+        BackingFault::OutOfService { backing: Arc::clone(&self.name), operation, reason }
+    }
+}
+
+impl Drop for CheckedBacking {
+    fn drop(&mut self) {
+        let inner = std::mem::replace(&mut self.inner, Box::new(Ended));
+        if let Err(error) = destroy(inner) {
+            tracing::error!(backing = &*self.name, "its end failed: {error}");
+        }
+        self.services.close();
+        for entry in self.lock_quarantine().drain(..) {
+            self.addresses.give_back(entry.base);
+        }
+    }
+}
+
+impl fmt::Debug for CheckedBacking {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("CheckedBacking")
+            .field("name", &self.name)
+            .field("description", &self.description)
+            .field("accounting", &self.accounting)
+            .field("capabilities", &self.capabilities)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What stands in for a backing while it is destroyed.
+struct Ended;
+
+impl Backing for Ended {
+    fn describe(&self) -> Description {
+        Description::new(leasehold_plugin_api::DeviceKey::HOST, "ended", leasehold_plugin_api::HostAccess::None)
+    }
+
+    fn allocate(&self, _request: &AllocateRequest) -> Result<Allocation, BackingError> {
+        Err(BackingError::unsupported("allocate"))
+    }
+
+    fn release(&self, _target: ReleaseTarget) -> ReleaseOutcome {
+        ReleaseOutcome::Failed(BackingError::unsupported("release"))
+    }
+}

@@ -1,0 +1,81 @@
+//! What can go wrong in a call to a backing.
+
+use crate::error::ErrorKind;
+use leasehold_plugin_api::{self as api, BackingError};
+use std::fmt;
+use std::sync::Arc;
+
+/// The operation that was under way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Operation {
+    Discover,
+    Reserve,
+    Commit,
+    Decommit,
+    Cost,
+    CommittedBytes,
+    Allocate,
+    Release,
+}
+
+impl fmt::Display for Operation {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Operation::Discover => "discovery",
+            Operation::Reserve => "reserve",
+            Operation::Commit => "commit",
+            Operation::Decommit => "decommit",
+            Operation::Cost => "cost",
+            Operation::CommittedBytes => "committed_bytes",
+            Operation::Allocate => "allocate",
+            Operation::Release => "release",
+        })
+    }
+}
+
+/// What went wrong in a call to a backing.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum BackingFault {
+    /// The backing reported a failure.
+    #[error("backing {backing:?}: {operation} failed: {error}")]
+    Failed { backing: Arc<str>, operation: Operation, error: BackingError },
+    /// The backing is out of service, since this call or an earlier one.
+    #[error(
+        "backing {backing:?}: {operation} refused: the backing is out of service: {reason}; use another backing, and report this to the plugin's author"
+    )]
+    OutOfService { backing: Arc<str>, operation: Operation, reason: String },
+    /// The backing hasn't got what the operation needs.
+    #[error(
+        "backing {backing:?}: {operation} refused: the backing offers no {capability}; choose a backing that does (`leasehold list`)"
+    )]
+    Unsupported { backing: Arc<str>, operation: Operation, capability: &'static str },
+}
+
+impl BackingFault {
+    pub(crate) fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Failed { error, .. } => kind_of(error.kind()),
+            Self::OutOfService { .. } => ErrorKind::OutOfService,
+            Self::Unsupported { .. } => ErrorKind::Unsupported,
+        }
+    }
+
+    pub(crate) fn backing_error(&self) -> Option<&BackingError> {
+        match self {
+            Self::Failed { error, .. } => Some(error),
+            Self::OutOfService { .. } | Self::Unsupported { .. } => None,
+        }
+    }
+}
+
+fn kind_of(kind: api::ErrorKind) -> ErrorKind {
+    match kind {
+        api::ErrorKind::OutOfMemory => ErrorKind::OutOfMemory,
+        api::ErrorKind::AddressSpaceExhausted => ErrorKind::AddressSpaceExhausted,
+        api::ErrorKind::BudgetRefused => ErrorKind::TierExhausted,
+        api::ErrorKind::InvalidRequest => ErrorKind::InvalidRequest,
+        api::ErrorKind::Unsupported => ErrorKind::Unsupported,
+        api::ErrorKind::DeviceLost | api::ErrorKind::Panicked => ErrorKind::OutOfService,
+        _ => ErrorKind::Backing,
+    }
+}

@@ -1,0 +1,239 @@
+//! The host's side of `HostServices`: what one backing may ask of the host.
+//!
+//! A context lives for the life of the process, because a thread of the plugin may outlive its backing; closing it makes
+//! every later call fail and returns what the backing had charged. No lock is held while a charge is made.
+#![expect(unsafe_code, reason = "the functions behind a C-shaped table take raw pointers")]
+
+use crate::governor::{DomainBooks, GovernorCore, Lease};
+use leasehold_plugin_api::abi::{
+    DomainRecord, ErrorRecord, HostServicesTable, RoleRecord, STATUS_FAILED, STATUS_OK, STATUS_PANICKED, Text,
+};
+use leasehold_plugin_api::{AuthorityId, BackingError, Domain, ErrorKind, HostServices, LogLevel, MemoryRole};
+use std::collections::BTreeMap;
+use std::ffi::c_void;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+/// What the host keeps for one backing.
+pub(crate) struct ServiceContext {
+    backing: Arc<str>,
+    governor: Arc<GovernorCore>,
+    /// What the backing has charged, by domain; `None` once it ended.
+    accounts: Mutex<Option<BTreeMap<Domain, Lease>>>,
+    /// Why the backing is out of service.
+    retired: OnceLock<String>,
+    /// Invariant 1: its context points to this very value, which is leaked.
+    table: OnceLock<HostServicesTable>,
+}
+
+// SAFETY: all fields but the table may be shared by themselves; the table is written once, before the context is
+// handed out, and its raw pointer is only ever used to reach this value again.
+unsafe impl Sync for ServiceContext {}
+// SAFETY: as above.
+unsafe impl Send for ServiceContext {}
+
+impl std::fmt::Debug for ServiceContext {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("ServiceContext").field("backing", &self.backing).finish_non_exhaustive()
+    }
+}
+
+impl ServiceContext {
+    /// Opens the context of one backing, for the life of the process.
+    pub(crate) fn open(backing: Arc<str>, governor: Arc<GovernorCore>) -> &'static Self {
+        let context: &'static Self = Box::leak(Box::new(Self {
+            backing,
+            governor,
+            accounts: Mutex::new(Some(BTreeMap::new())),
+            retired: OnceLock::new(),
+            table: OnceLock::new(),
+        }));
+        context.table.get_or_init(|| HostServicesTable {
+            context: ptr::from_ref(context).cast(),
+            log,
+            authority,
+            charge,
+            refund,
+        });
+        context
+    }
+
+    /// The services as an author of a backing holds them.
+    pub(crate) fn services(&'static self) -> HostServices {
+        let table = self.table.get().map_or(ptr::null(), ptr::from_ref);
+        // SAFETY: `open` has set the table, which is leaked with the context, and the operations below keep its rules.
+        unsafe { HostServices::from_table(table) }
+    }
+
+    /// Takes the backing out of service; the first reason stays.
+    pub(crate) fn retire(&self, reason: impl Into<String>) {
+        let reason = reason.into();
+        if self.retired.set(reason.clone()).is_ok() {
+            tracing::error!(backing = &*self.backing, "out of service: {reason}");
+        }
+    }
+
+    /// Why the backing is out of service.
+    pub(crate) fn retired(&self) -> Option<&str> {
+        self.retired.get().map(String::as_str)
+    }
+
+    /// Ends the services and returns whatever the backing still had charged.
+    pub(crate) fn close(&self) {
+        let accounts = self.accounts.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let left: u64 = accounts.iter().flat_map(BTreeMap::values).map(Lease::bytes).sum();
+        if left > 0 {
+            tracing::warn!(backing = &*self.backing, "ended with {left} bytes charged; they are refunded");
+        }
+    }
+
+    fn log(&self, level: LogLevel, message: &str) {
+        let backing = &*self.backing;
+        match level {
+            LogLevel::Error => tracing::error!(backing, "{message}"),
+            LogLevel::Warning => tracing::warn!(backing, "{message}"),
+            LogLevel::Information => tracing::info!(backing, "{message}"),
+            LogLevel::Debugging => tracing::debug!(backing, "{message}"),
+            LogLevel::Tracing => tracing::trace!(backing, "{message}"),
+        }
+    }
+
+    /// The books of a domain, opened where nobody has asked for them yet.
+    fn books(&self, domain: Domain) -> Result<Arc<DomainBooks>, BackingError> {
+        self.governor.open(domain).map_err(|error| BackingError::new(ErrorKind::Internal, error.to_string()))
+    }
+
+    fn authority(&self, domain: Domain) -> Result<AuthorityId, BackingError> {
+        Ok(self.books(domain)?.authority())
+    }
+
+    fn charge(&self, domain: Domain, bytes: u64, role: MemoryRole) -> Result<(), BackingError> {
+        let lease = Lease::charge(self.books(domain)?, bytes, role).map_err(|refusal| {
+            BackingError::new(ErrorKind::BudgetRefused, refusal.to_string())
+                .with_requested(bytes)
+                .with_available(refusal.available_bytes())
+        })?;
+        let mut accounts = self.accounts.lock().unwrap_or_else(PoisonError::into_inner);
+        let accounts = accounts.as_mut().ok_or_else(ended)?;
+        match accounts.get_mut(&domain) {
+            Some(account) => account.absorb(lease),
+            None => drop(accounts.insert(domain, lease)),
+        }
+        Ok(())
+    }
+
+    fn refund(&self, domain: Domain, bytes: u64) -> Result<(), BackingError> {
+        let mut accounts = self.accounts.lock().unwrap_or_else(PoisonError::into_inner);
+        let accounts = accounts.as_mut().ok_or_else(ended)?;
+        let charged = accounts.get(&domain).map_or(0, Lease::bytes);
+        match accounts.get_mut(&domain).filter(|_| bytes <= charged) {
+            Some(account) => account.shrink(bytes),
+            None if bytes == 0 => {}
+            None => {
+                let reason = format!("refunded {bytes} bytes on {domain} where it had charged {charged}");
+                self.retire(reason.clone());
+                return Err(BackingError::invalid(format!("{reason}; refund what was charged")));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn ended() -> BackingError {
+    BackingError::new(ErrorKind::WrongState, "the backing has ended; its services are closed")
+}
+
+/// Runs one service: its error goes into the record, its panic no further.
+///
+/// # Safety
+///
+/// `context` came from [`ServiceContext::open`]; `error` points to a record that nobody else uses during the call.
+unsafe fn serve(
+    context: *const c_void,
+    error: *mut ErrorRecord,
+    service: impl FnOnce(&ServiceContext) -> Result<(), BackingError>,
+) -> u32 {
+    // SAFETY: the caller promises a context, and contexts live for ever.
+    let context = unsafe { &*context.cast::<ServiceContext>() };
+    match catch_unwind(AssertUnwindSafe(|| service(context))) {
+        Ok(Ok(())) => STATUS_OK,
+        Ok(Err(failure)) => {
+            // SAFETY: the caller promises the record.
+            let error = unsafe { &mut *error };
+            error.write(&failure);
+            STATUS_FAILED
+        }
+        Err(payload) => {
+            std::mem::forget(payload);
+            STATUS_PANICKED
+        }
+    }
+}
+
+fn domain_of(record: DomainRecord) -> Result<Domain, BackingError> {
+    record
+        .device()
+        .map(leasehold_plugin_api::DeviceKey::domain)
+        .ok_or_else(|| BackingError::invalid("a domain's tier is not known to this host"))
+}
+
+/// # Safety
+///
+/// As in [`HostServicesTable`].
+unsafe extern "C" fn log(context: *const c_void, level: u32, message: Text) {
+    let mut error = ErrorRecord::empty();
+    let service = |context: &ServiceContext| {
+        let bytes = if message.len == 0 {
+            &[]
+        } else {
+            // SAFETY: the plugin lends the text for the call.
+            unsafe { std::slice::from_raw_parts(message.data, message.len) }
+        };
+        context.log(LogLevel::from_number(level), &String::from_utf8_lossy(bytes));
+        Ok(())
+    };
+    // SAFETY: the plugin passes the context that came with the table; the record is ours.
+    unsafe { serve(context, &raw mut error, service) };
+}
+
+/// # Safety
+///
+/// As in [`HostServicesTable`].
+unsafe extern "C" fn authority(
+    context: *const c_void,
+    domain: DomainRecord,
+    out: *mut [u8; 16],
+    error: *mut ErrorRecord,
+) -> u32 {
+    let service = |context: &ServiceContext| {
+        let authority = context.authority(domain_of(domain)?)?;
+        // SAFETY: the plugin lends the out-parameter for the call.
+        unsafe { out.write(authority.to_bytes()) };
+        Ok(())
+    };
+    // SAFETY: the plugin keeps the rules of the table.
+    unsafe { serve(context, error, service) }
+}
+
+/// # Safety
+///
+/// As in [`HostServicesTable`].
+unsafe extern "C" fn charge(
+    context: *const c_void,
+    domain: DomainRecord,
+    bytes: u64,
+    role: RoleRecord,
+    error: *mut ErrorRecord,
+) -> u32 {
+    // SAFETY: the plugin keeps the rules of the table.
+    unsafe { serve(context, error, |context| context.charge(domain_of(domain)?, bytes, role.role())) }
+}
+
+/// # Safety
+///
+/// As in [`HostServicesTable`].
+unsafe extern "C" fn refund(context: *const c_void, domain: DomainRecord, bytes: u64, error: *mut ErrorRecord) -> u32 {
+    // SAFETY: the plugin keeps the rules of the table.
+    unsafe { serve(context, error, |context| context.refund(domain_of(domain)?, bytes)) }
+}

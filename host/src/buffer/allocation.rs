@@ -1,0 +1,164 @@
+//! Memory that is committed as a whole: what never grows, and what reallocating engines use.
+
+use super::bytes;
+use super::error::BufferError;
+use crate::admission::{self, Payer};
+use crate::backing::{CheckedBacking, Placement};
+use crate::error::{Error, TierExhausted};
+use crate::governor::GovernorCore;
+use leasehold_plugin_api::{Address, HolderId, MemoryRole, ReleaseTarget};
+use std::sync::Arc;
+
+/// What an allocation is to be.
+#[derive(Clone, Copy, Debug)]
+pub struct AllocationSpec {
+    bytes: u64,
+    align: u64,
+    role: MemoryRole,
+    holder: HolderId,
+}
+
+impl AllocationSpec {
+    /// `bytes` bytes for a workspace, aligned as the backing likes.
+    #[must_use]
+    pub fn new(bytes: u64) -> Self {
+        let role = MemoryRole::Workspace(leasehold_plugin_api::StepScope::Lasting);
+        Self { bytes, align: 1, role, holder: HolderId::new(0) }
+    }
+
+    /// The same, at a multiple of `align` bytes, a power of two.
+    #[must_use]
+    pub fn align(mut self, align: u64) -> Self {
+        self.align = align;
+        self
+    }
+
+    /// The same, for another use than a workspace.
+    #[must_use]
+    pub fn role(mut self, role: MemoryRole) -> Self {
+        self.role = role;
+        self
+    }
+
+    /// The same, on somebody's behalf.
+    #[must_use]
+    pub fn holder(mut self, holder: HolderId) -> Self {
+        self.holder = holder;
+        self
+    }
+
+    fn placement(&self, backing: &CheckedBacking) -> Result<Placement, BufferError> {
+        let refuse = |why: String| BufferError::InvalidSpec { backing: Arc::clone(backing.name()), why };
+        if self.bytes == 0 {
+            return Err(refuse("an allocation of 0 bytes can hold nothing; ask for at least one".to_owned()));
+        }
+        if !self.align.is_power_of_two() {
+            return Err(refuse(format!("an alignment of {} bytes is no power of two; ask for one", self.align)));
+        }
+        Ok(Placement { bytes: self.bytes, align: self.align, role: self.role, holder: self.holder })
+    }
+}
+
+/// Memory that is committed as a whole and reads as zero at first. Dropping it gives it back.
+#[derive(Debug)]
+pub struct Allocation {
+    inner: leasehold_plugin_api::Allocation,
+    len: u64,
+    payer: Option<Payer>,
+    backing: Arc<CheckedBacking>,
+}
+
+impl Allocation {
+    pub(crate) fn admit(
+        backing: &Arc<CheckedBacking>,
+        governor: &GovernorCore,
+        spec: &AllocationSpec,
+    ) -> Result<Self, Error> {
+        let mut payer = admission::admit(backing, governor, spec.role)?;
+        let placement = spec.placement(backing)?;
+        let refused =
+            |refusal: TierExhausted| BufferError::AllocationExhausted { backing: Arc::clone(backing.name()), refusal };
+        if let Payer::Buffer(lease) = &mut payer {
+            lease.grow(spec.bytes).map_err(refused)?;
+        }
+        let inner = backing.allocate(placement)?;
+        let mut made = Self { inner, len: spec.bytes, payer: Some(payer), backing: Arc::clone(backing) };
+        // The backing rounded up: what it really took is charged too, or the allocation goes back.
+        if let Some(Payer::Buffer(lease)) = &mut made.payer {
+            lease.grow(inner.bytes.saturating_sub(spec.bytes)).map_err(refused)?;
+        }
+        Ok(made)
+    }
+
+    /// Where it begins.
+    #[must_use]
+    pub fn base(&self) -> Address {
+        self.inner.base
+    }
+
+    /// The bytes that were asked for.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Never: an allocation of no bytes is refused.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The physical bytes that the backing took.
+    #[must_use]
+    pub fn owned_bytes(&self) -> u64 {
+        self.inner.bytes
+    }
+
+    /// The bytes.
+    ///
+    /// # Errors
+    ///
+    /// [`Unsupported`](crate::ErrorKind::Unsupported) when the CPU can't touch the memory.
+    pub fn as_slice(&self) -> Result<&[u8], Error> {
+        Ok(bytes::of(&self.backing, self, self.inner.base, self.len)?)
+    }
+
+    /// The bytes, to write.
+    ///
+    /// # Errors
+    ///
+    /// As [`as_slice`](Self::as_slice).
+    pub fn as_mut_slice(&mut self) -> Result<&mut [u8], Error> {
+        let (backing, base, len) = (Arc::clone(&self.backing), self.inner.base, self.len);
+        Ok(bytes::of_mut(&backing, self, base, len)?)
+    }
+
+    /// Gives it back, and says when that could not be. Dropping does the same and keeps silent.
+    ///
+    /// # Errors
+    ///
+    /// [`NotReleased`](crate::ErrorKind::NotReleased): it stays charged until [`Host::reap`](crate::Host::reap)
+    /// succeeds.
+    pub fn close(mut self) -> Result<(), Error> {
+        Ok(self.release()?)
+    }
+
+    fn release(&mut self) -> Result<(), BufferError> {
+        let Some(payer) = self.payer.take() else { return Ok(()) };
+        let lease = match payer {
+            Payer::Buffer(lease) => Some(lease),
+            Payer::Backing => None,
+        };
+        let target = ReleaseTarget::Allocation(self.inner.id);
+        self.backing
+            .release(target, self.inner.base, self.inner.bytes, lease)
+            .map_err(|fault| BufferError::NotReleased { remaining_bytes: self.inner.bytes, fault: Box::new(fault) })
+    }
+}
+
+impl Drop for Allocation {
+    fn drop(&mut self) {
+        // What could not be given back is recorded in the backing's quarantine and in the log.
+        let _ = self.release();
+    }
+}

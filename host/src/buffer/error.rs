@@ -1,0 +1,60 @@
+//! Why a buffer was not made, grown, shrunk or given back.
+
+use crate::backing::BackingFault;
+use crate::error::{ErrorKind, TierExhausted};
+use leasehold_plugin_api::BackingError;
+use std::sync::Arc;
+
+/// Why a buffer was not made, grown, shrunk or given back.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum BufferError {
+    #[error("backing {backing:?}: buffer not made: {why}")]
+    InvalidSpec { backing: Arc<str>, why: String },
+    #[error(
+        "backing {backing:?}: not grown: asks {requested} bytes, the capacity is {capacity}; make the buffer with a larger capacity, which costs address space only"
+    )]
+    CapacityExceeded { backing: Arc<str>, requested: u64, capacity: u64 },
+    #[error("backing {backing:?}: not grown: {refusal}")]
+    Exhausted { backing: Arc<str>, refusal: TierExhausted },
+    #[error("backing {backing:?}: not allocated: {refusal}")]
+    AllocationExhausted { backing: Arc<str>, refusal: TierExhausted },
+    #[error(
+        "backing {backing:?}: not shrunk to {wanted} bytes: {fault}; {committed} of {before} bytes a plane stay committed and charged: call shrink_to again"
+    )]
+    NotShrunk { backing: Arc<str>, wanted: u64, committed: u64, before: u64, fault: Box<BackingFault> },
+    #[error("{fault}; {remaining_bytes} bytes stay charged: call reap() to try again")]
+    NotReleased { remaining_bytes: u64, fault: Box<BackingFault> },
+    #[error(
+        "backing {backing:?}: no slice: the CPU can't touch its memory; pass the address to the device, or choose a host-accessible backing"
+    )]
+    NotHostAccessible { backing: Arc<str> },
+    #[error("backing {backing:?}: no slice: plane {plane} was asked for, there are {planes}")]
+    NoSuchPlane { backing: Arc<str>, plane: usize, planes: usize },
+}
+
+impl BufferError {
+    pub(crate) fn kind(&self) -> ErrorKind {
+        match self {
+            Self::InvalidSpec { .. } | Self::NoSuchPlane { .. } => ErrorKind::InvalidRequest,
+            Self::CapacityExceeded { .. } => ErrorKind::CapacityExceeded,
+            Self::Exhausted { .. } | Self::AllocationExhausted { .. } => ErrorKind::TierExhausted,
+            Self::NotShrunk { fault, .. } => fault.kind(),
+            Self::NotReleased { .. } => ErrorKind::NotReleased,
+            Self::NotHostAccessible { .. } => ErrorKind::Unsupported,
+        }
+    }
+
+    pub(crate) fn tier_exhausted(&self) -> Option<&TierExhausted> {
+        match self {
+            Self::Exhausted { refusal, .. } | Self::AllocationExhausted { refusal, .. } => Some(refusal),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn backing_error(&self) -> Option<&BackingError> {
+        match self {
+            Self::NotShrunk { fault, .. } | Self::NotReleased { fault, .. } => fault.backing_error(),
+            _ => None,
+        }
+    }
+}

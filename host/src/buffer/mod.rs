@@ -1,0 +1,29 @@
+//! Turns an admitted backing into memory that grows at a fixed address.
+//!
+//! ```text
+//!   Buffer ──► BufferSet ──► Plane (one region each)
+//!                 │ grow_to: target (growth) ─► charge (lease) ─► commit (backing) ─► watermark
+//!                 │ shrink_to: decommit ─► refund ─► watermark
+//!                 └ drop: release every region ─► refund; what can't be given back goes to quarantine
+//! ```
+//!
+//! * `growth`: how far a growth commits. Pure arithmetic.
+//! * `set`: planes that grow together or not at all; the only file that charges and commits.
+//! * `single`: one plane, with its bytes as a slice.
+//! * `allocation`: memory that is committed as a whole, for comparison and for what never grows.
+//! * `bytes`: addresses as slices. The only unsafe code here.
+//!
+//! `len ≤ committed ≤ capacity` holds always, after every failure too.
+
+mod allocation;
+mod bytes;
+mod error;
+mod growth;
+mod set;
+mod single;
+
+pub use allocation::{Allocation, AllocationSpec};
+pub(crate) use error::BufferError;
+pub use growth::GrowthPolicy;
+pub use set::{BufferSet, BufferSpec};
+pub use single::Buffer;

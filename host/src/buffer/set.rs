@@ -1,0 +1,416 @@
+//! Planes that grow together in one transaction, or not at all.
+//!
+//! Input: an admitted backing and a [`BufferSpec`]. It owns one region a plane and, where the buffer pays, one lease on
+//! everything that is committed. Dropping it gives both back; what the backing can't take back stays charged in the
+//! backing's quarantine. One thread at a time; calls may block in the system or the driver.
+//!
+//! Invariants, after every call and every failure:
+//! 1. `len ≤ committed ≤ capacity`, for each plane.
+//! 2. The lease, where there is one, holds exactly the bytes that the planes own.
+
+use super::bytes;
+use super::error::BufferError;
+use super::growth::{GrowthPolicy, round_up};
+use crate::admission::{self, Payer};
+use crate::backing::{CheckedBacking, Placement};
+use crate::error::{Error, TierExhausted};
+use crate::governor::GovernorCore;
+use leasehold_plugin_api::{Address, Change, CommitRange, HolderId, MemoryRole, Region, ReleaseTarget};
+use std::sync::Arc;
+
+/// What a buffer is to be.
+#[derive(Clone, Copy, Debug)]
+pub struct BufferSpec {
+    capacity: u64,
+    align: u64,
+    role: MemoryRole,
+    holder: HolderId,
+    growth: GrowthPolicy,
+}
+
+impl BufferSpec {
+    /// A buffer that can grow to `capacity` bytes, rounded up to whole granules. Capacity costs address space only.
+    #[must_use]
+    pub fn new(capacity: u64) -> Self {
+        Self { capacity, align: 1, role: MemoryRole::KvCache, holder: HolderId::new(0), growth: GrowthPolicy::Exact }
+    }
+
+    /// The same, with a base that is a multiple of `align` bytes, a power of two; the granularity at least.
+    #[must_use]
+    pub fn align(mut self, align: u64) -> Self {
+        self.align = align;
+        self
+    }
+
+    /// The same, for another use than a KV cache.
+    #[must_use]
+    pub fn role(mut self, role: MemoryRole) -> Self {
+        self.role = role;
+        self
+    }
+
+    /// The same, on somebody's behalf.
+    #[must_use]
+    pub fn holder(mut self, holder: HolderId) -> Self {
+        self.holder = holder;
+        self
+    }
+
+    /// The same, committing ahead.
+    #[must_use]
+    pub fn growth(mut self, growth: GrowthPolicy) -> Self {
+        self.growth = growth;
+        self
+    }
+
+    /// Checks what can be known without the backing; answers the placement of one plane.
+    fn placement(&self, backing: &CheckedBacking, granule: u64) -> Result<Placement, BufferError> {
+        let refuse = |why: String| BufferError::InvalidSpec { backing: Arc::clone(backing.name()), why };
+        if self.capacity == 0 {
+            return Err(refuse("a capacity of 0 bytes can hold nothing; ask for at least one".to_owned()));
+        }
+        if !self.align.is_power_of_two() {
+            return Err(refuse(format!("an alignment of {} bytes is no power of two; ask for one", self.align)));
+        }
+        if self.growth == GrowthPolicy::Step(0) {
+            return Err(refuse("a growth step of 0 bytes never arrives; ask for a positive one".to_owned()));
+        }
+        let bytes = round_up(self.capacity, granule).ok_or_else(|| {
+            refuse(format!("a capacity of {} bytes passes the address space; ask for less", self.capacity))
+        })?;
+        Ok(Placement { bytes, align: self.align.max(granule), role: self.role, holder: self.holder })
+    }
+}
+
+/// One region with what is committed of it.
+#[derive(Debug)]
+struct Plane {
+    region: Region,
+    committed: u64,
+}
+
+/// Planes of one size that grow together: say the keys and values of every layer.
+#[derive(Debug)]
+pub struct BufferSet {
+    /// The length of each plane.
+    len: u64,
+    /// The least that is committed of any plane; all are equal unless a shrink failed half-way.
+    committed: u64,
+    capacity: u64,
+    granule: u64,
+    growth: GrowthPolicy,
+    planes: Vec<Plane>,
+    payer: Payer,
+    /// Room for the ranges of one call, kept so that growing allocates nothing.
+    ranges: Vec<CommitRange>,
+    backing: Arc<CheckedBacking>,
+}
+
+impl BufferSet {
+    pub(crate) fn admit(
+        backing: &Arc<CheckedBacking>,
+        governor: &GovernorCore,
+        planes: usize,
+        spec: &BufferSpec,
+    ) -> Result<Self, Error> {
+        let payer = admission::admit(backing, governor, spec.role)?;
+        let granule = admission::granularity(backing)?;
+        let placement = spec.placement(backing, granule)?;
+        if planes == 0 {
+            let why = "a set of 0 planes can hold nothing; ask for at least one".to_owned();
+            return Err(BufferError::InvalidSpec { backing: Arc::clone(backing.name()), why }.into());
+        }
+        let mut set = Self {
+            len: 0,
+            committed: 0,
+            capacity: placement.bytes,
+            granule,
+            growth: spec.growth,
+            planes: Vec::new(),
+            payer,
+            ranges: Vec::new(),
+            backing: Arc::clone(backing),
+        };
+        for _ in 0..planes {
+            // On failure the set is dropped, which gives back the planes it has.
+            let region = set.backing.reserve(placement)?;
+            set.planes.push(Plane { region, committed: 0 });
+        }
+        set.ranges.reserve_exact(planes);
+        Ok(set)
+    }
+
+    /// Bytes in use of each plane.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Whether no byte is in use.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Bytes of each plane that have physical memory behind them: a multiple of the granularity.
+    #[must_use]
+    pub fn committed(&self) -> u64 {
+        self.committed
+    }
+
+    /// What each plane can grow to: the capacity that was asked for, rounded up to whole granules.
+    #[must_use]
+    pub fn capacity(&self) -> u64 {
+        self.capacity
+    }
+
+    /// The number of planes.
+    #[must_use]
+    pub fn planes(&self) -> usize {
+        self.planes.len()
+    }
+
+    /// Physical bytes behind all planes.
+    #[must_use]
+    pub fn committed_total(&self) -> u64 {
+        self.planes.iter().fold(0, |sum, plane| sum.saturating_add(plane.committed))
+    }
+
+    /// The name of the backing.
+    #[must_use]
+    pub fn backing_name(&self) -> &str {
+        self.backing.name()
+    }
+
+    /// Where a plane begins; the same for the life of the set. `None` when there is no such plane.
+    #[must_use]
+    pub fn base(&self, plane: usize) -> Option<Address> {
+        self.planes.get(plane).map(|plane| plane.region.base)
+    }
+
+    /// The bytes of a plane.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidRequest`](crate::ErrorKind::InvalidRequest) when there is no such plane,
+    /// [`Unsupported`](crate::ErrorKind::Unsupported) when the CPU can't touch the memory.
+    pub fn plane(&self, plane: usize) -> Result<&[u8], Error> {
+        Ok(bytes::of(&self.backing, self, self.base_of(plane)?, self.len)?)
+    }
+
+    /// The bytes of a plane, to write.
+    ///
+    /// # Errors
+    ///
+    /// As [`plane`](Self::plane).
+    pub fn plane_mut(&mut self, plane: usize) -> Result<&mut [u8], Error> {
+        let (backing, base, len) = (Arc::clone(&self.backing), self.base_of(plane)?, self.len);
+        Ok(bytes::of_mut(&backing, self, base, len)?)
+    }
+
+    fn base_of(&self, plane: usize) -> Result<Address, BufferError> {
+        let (backing, planes) = (&self.backing, self.planes.len());
+        self.base(plane).ok_or_else(|| BufferError::NoSuchPlane { backing: Arc::clone(backing.name()), plane, planes })
+    }
+
+    /// Makes every plane at least `bytes` long. Within what is committed this is a comparison and a store; past it all
+    /// planes are charged and committed in one call, or none is. A plane never moves. New bytes read as zero, or as
+    /// what this buffer left there before it shrank.
+    ///
+    /// # Errors
+    ///
+    /// [`CapacityExceeded`](crate::ErrorKind::CapacityExceeded), [`TierExhausted`](crate::ErrorKind::TierExhausted),
+    /// and what the backing reports. Nothing is changed, and nothing stays charged.
+    #[inline]
+    pub fn grow_to(&mut self, bytes: u64) -> Result<(), Error> {
+        if bytes > self.committed {
+            self.commit_for(bytes)?;
+        }
+        self.len = self.len.max(bytes);
+        Ok(())
+    }
+
+    #[cold]
+    fn commit_for(&mut self, bytes: u64) -> Result<(), Error> {
+        self.check_capacity(bytes)?;
+        let target = self.growth.target(bytes, self.committed, self.capacity, self.granule);
+        let exact = GrowthPolicy::Exact.target(bytes, self.committed, self.capacity, self.granule);
+        match self.commit_to(target) {
+            Err(error) if error.is_exhausted() && exact < target => self.commit_to(exact),
+            outcome => outcome,
+        }
+    }
+
+    fn check_capacity(&self, bytes: u64) -> Result<(), BufferError> {
+        if bytes <= self.capacity {
+            return Ok(());
+        }
+        let backing = Arc::clone(self.backing.name());
+        Err(BufferError::CapacityExceeded { backing, requested: bytes, capacity: self.capacity })
+    }
+
+    /// Charges, commits, settles: brings every plane to `target` bytes.
+    fn commit_to(&mut self, target: u64) -> Result<(), Error> {
+        self.fill_ranges(|plane| (plane.committed, target));
+        let asked = self.asked();
+        if let Payer::Buffer(lease) = &mut self.payer {
+            lease.grow(asked).map_err(|refusal| self.backing.refused(refusal))?;
+        }
+        match self.backing.commit(&self.ranges) {
+            Ok(change) => {
+                self.refund(asked.saturating_sub(change.owned_bytes));
+                self.set_committed(|_| target);
+                Ok(())
+            }
+            Err(fault) => {
+                self.refund(asked);
+                Err(fault.into())
+            }
+        }
+    }
+
+    /// Makes every plane `bytes` long, at most what it is now, and gives the whole granules past that back. The granule
+    /// that holds the new end stays.
+    ///
+    /// # Errors
+    ///
+    /// What the backing reports; the text says how much stays committed. The length is then what is still committed of
+    /// it, and growing again really commits.
+    pub fn shrink_to(&mut self, bytes: u64) -> Result<(), Error> {
+        if bytes >= self.len {
+            return Ok(());
+        }
+        let keep = round_up(bytes, self.granule).unwrap_or(self.capacity);
+        self.fill_ranges(|plane| (keep, plane.committed));
+        if !self.ranges.is_empty() {
+            self.decommit_to(keep, bytes)?;
+        }
+        self.len = bytes;
+        Ok(())
+    }
+
+    /// Decommits, refunds: brings every plane that has more down to `keep` bytes.
+    fn decommit_to(&mut self, keep: u64, wanted: u64) -> Result<(), BufferError> {
+        let before = self.committed;
+        match self.backing.decommit(&self.ranges) {
+            Ok(change) => {
+                self.refund(change.owned_bytes);
+                self.set_committed(|plane| plane.committed.min(keep));
+                Ok(())
+            }
+            Err(fault) => {
+                self.settle_failed_decommit(keep);
+                let backing = Arc::clone(self.backing.name());
+                Err(BufferError::NotShrunk {
+                    backing,
+                    wanted,
+                    committed: self.committed,
+                    before,
+                    fault: Box::new(fault),
+                })
+            }
+        }
+    }
+
+    /// Asks the backing what is left, and believes it where it can be.
+    fn settle_failed_decommit(&mut self, keep: u64) {
+        let before = self.committed_total();
+        let backing = Arc::clone(&self.backing);
+        self.set_committed(|plane| {
+            if plane.committed <= keep {
+                return plane.committed;
+            }
+            backing.committed_after_failure(plane.region.id, keep, plane.committed)
+        });
+        self.refund(before.saturating_sub(self.committed_total()));
+        self.len = self.len.min(self.committed);
+    }
+
+    /// The ranges of one call: from..to of each plane, where that is not empty.
+    fn fill_ranges(&mut self, span: impl Fn(&Plane) -> (u64, u64)) {
+        let mut ranges = std::mem::take(&mut self.ranges);
+        ranges.clear();
+        ranges.extend(self.ranges_of(span));
+        self.ranges = ranges;
+    }
+
+    fn ranges_of(&self, span: impl Fn(&Plane) -> (u64, u64)) -> impl Iterator<Item = CommitRange> {
+        self.planes.iter().filter_map(move |plane| {
+            let (from, to) = span(plane);
+            let bytes = to.checked_sub(from).filter(|bytes| *bytes > 0)?;
+            Some(CommitRange::new(plane.region.id, from, bytes))
+        })
+    }
+
+    fn asked(&self) -> u64 {
+        self.ranges.iter().fold(0, |sum, range| sum.saturating_add(range.bytes))
+    }
+
+    fn set_committed(&mut self, committed: impl Fn(&Plane) -> u64) {
+        let mut least = self.capacity;
+        for plane in &mut self.planes {
+            plane.committed = committed(plane);
+            least = least.min(plane.committed);
+        }
+        self.committed = least;
+    }
+
+    fn refund(&mut self, bytes: u64) {
+        if let Payer::Buffer(lease) = &mut self.payer {
+            lease.shrink(bytes);
+        }
+    }
+
+    /// What growing every plane to `bytes` would newly map and newly own, without doing it: nothing within what is
+    /// committed, and less owned than mapped where the backing has memory parked.
+    ///
+    /// # Errors
+    ///
+    /// [`CapacityExceeded`](crate::ErrorKind::CapacityExceeded), and what the backing reports.
+    pub fn growth_cost(&self, bytes: u64) -> Result<Change, Error> {
+        self.check_capacity(bytes)?;
+        let target = self.growth.target(bytes, self.committed, self.capacity, self.granule);
+        let ranges: Vec<_> = self.ranges_of(|plane| (plane.committed, target)).collect();
+        if ranges.is_empty() { Ok(Change::default()) } else { Ok(self.backing.cost(&ranges)?) }
+    }
+
+    /// Gives everything back, and says what could not be. Dropping does the same and keeps silent.
+    ///
+    /// # Errors
+    ///
+    /// [`NotReleased`](crate::ErrorKind::NotReleased): what the backing could not take back stays charged until
+    /// [`Host::reap`](crate::Host::reap) succeeds.
+    pub fn close(mut self) -> Result<(), Error> {
+        Ok(self.release_all()?)
+    }
+
+    fn release_all(&mut self) -> Result<(), BufferError> {
+        let mut first = None;
+        let mut remaining_bytes: u64 = 0;
+        for plane in std::mem::take(&mut self.planes) {
+            let lease = match &mut self.payer {
+                Payer::Buffer(lease) => Some(lease.split_off(plane.committed)),
+                Payer::Backing => None,
+            };
+            let target = ReleaseTarget::Region(plane.region.id);
+            if let Err(fault) = self.backing.release(target, plane.region.base, plane.committed, lease) {
+                remaining_bytes = remaining_bytes.saturating_add(plane.committed);
+                first = first.or(Some(fault));
+            }
+        }
+        first.map_or(Ok(()), |fault| Err(BufferError::NotReleased { remaining_bytes, fault: Box::new(fault) }))
+    }
+}
+
+impl CheckedBacking {
+    fn refused(&self, refusal: TierExhausted) -> Error {
+        BufferError::Exhausted { backing: Arc::clone(self.name()), refusal }.into()
+    }
+}
+
+impl Drop for BufferSet {
+    fn drop(&mut self) {
+        // What could not be given back is recorded in the backing's quarantine and in the log.
+        let _ = self.release_all();
+    }
+}

@@ -1,0 +1,107 @@
+//! One plane that grows at a fixed address.
+
+use super::set::{BufferSet, BufferSpec};
+use crate::backing::CheckedBacking;
+use crate::error::Error;
+use crate::governor::GovernorCore;
+use leasehold_plugin_api::Address;
+use std::sync::Arc;
+
+/// One region with a watermark: `len ≤ committed ≤ capacity`, always. See [`BufferSet`] for many that grow together.
+#[derive(Debug)]
+pub struct Buffer {
+    /// Invariant 1: has exactly one plane, whose base is `base`.
+    set: BufferSet,
+    base: Address,
+}
+
+impl Buffer {
+    pub(crate) fn admit(
+        backing: &Arc<CheckedBacking>,
+        governor: &GovernorCore,
+        spec: &BufferSpec,
+    ) -> Result<Self, Error> {
+        let set = BufferSet::admit(backing, governor, 1, spec)?;
+        let base = set.base(0).unwrap_or(Address::new(0));
+        Ok(Self { set, base })
+    }
+
+    /// Where it begins; the same for its whole life.
+    #[must_use]
+    pub fn base(&self) -> Address {
+        self.base
+    }
+
+    /// Bytes in use.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        self.set.len()
+    }
+
+    /// Whether no byte is in use.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.set.is_empty()
+    }
+
+    /// Bytes that have physical memory behind them: a multiple of the granularity.
+    #[must_use]
+    pub fn committed(&self) -> u64 {
+        self.set.committed()
+    }
+
+    /// What it can grow to: the capacity that was asked for, rounded up to whole granules.
+    #[must_use]
+    pub fn capacity(&self) -> u64 {
+        self.set.capacity()
+    }
+
+    /// The bytes.
+    ///
+    /// # Errors
+    ///
+    /// [`Unsupported`](crate::ErrorKind::Unsupported) when the CPU can't touch the memory.
+    pub fn as_slice(&self) -> Result<&[u8], Error> {
+        self.set.plane(0)
+    }
+
+    /// The bytes, to write.
+    ///
+    /// # Errors
+    ///
+    /// As [`as_slice`](Self::as_slice).
+    pub fn as_mut_slice(&mut self) -> Result<&mut [u8], Error> {
+        self.set.plane_mut(0)
+    }
+
+    /// Makes it at least `bytes` long. Within what is committed this is a comparison and a store; past it the growth is
+    /// charged and committed, or refused. The base never moves. New bytes read as zero, or as what this buffer left
+    /// there before it shrank.
+    ///
+    /// # Errors
+    ///
+    /// As [`BufferSet::grow_to`].
+    #[inline]
+    pub fn grow_to(&mut self, bytes: u64) -> Result<(), Error> {
+        self.set.grow_to(bytes)
+    }
+
+    /// Makes it `bytes` long, at most what it is now, and gives the whole granules past that back. The granule that
+    /// holds the new end stays.
+    ///
+    /// # Errors
+    ///
+    /// As [`BufferSet::shrink_to`].
+    pub fn shrink_to(&mut self, bytes: u64) -> Result<(), Error> {
+        self.set.shrink_to(bytes)
+    }
+
+    /// Gives everything back, and says what could not be. Dropping does the same and keeps silent.
+    ///
+    /// # Errors
+    ///
+    /// As [`BufferSet::close`].
+    pub fn close(self) -> Result<(), Error> {
+        self.set.close()
+    }
+}

@@ -1,0 +1,103 @@
+//! The books of each domain, and the one place that holds them all.
+
+use super::ledger::Ledger;
+use super::snapshot::{DomainSnapshot, GovernorSnapshot};
+use crate::error::Error;
+use leasehold_plugin_api::{AuthorityId, Domain};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Once, PoisonError, RwLock};
+
+/// One domain's ledger and the identity that no other books share.
+#[derive(Debug)]
+pub(crate) struct DomainBooks {
+    domain: Domain,
+    authority: AuthorityId,
+    ledger: Ledger,
+    /// Whether the limit is known: a share of a device is not until a backing has described the device.
+    limit_is_known: Once,
+}
+
+impl DomainBooks {
+    fn open(domain: Domain) -> Result<Self, Error> {
+        Ok(Self { domain, authority: mint_authority()?, ledger: Ledger::new(0), limit_is_known: Once::new() })
+    }
+
+    /// Sets the limit, unless it is known already.
+    pub(crate) fn settle_limit(&self, limit_bytes: u64) {
+        self.limit_is_known.call_once(|| self.ledger.set_limit(limit_bytes));
+    }
+
+    pub(crate) fn domain(&self) -> Domain {
+        self.domain
+    }
+
+    pub(crate) fn authority(&self) -> AuthorityId {
+        self.authority
+    }
+
+    pub(crate) fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+}
+
+/// 128 bits of OS randomness: a counter would repeat itself in every library that has a copy of it.
+fn mint_authority() -> Result<AuthorityId, Error> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).map_err(|error| Error::no_randomness(&error))?;
+    Ok(AuthorityId::from_bytes(bytes))
+}
+
+/// The books of every domain. Domains are opened and never closed.
+#[derive(Debug, Default)]
+pub(crate) struct GovernorCore {
+    domains: RwLock<BTreeMap<Domain, Arc<DomainBooks>>>,
+}
+
+impl GovernorCore {
+    /// The books of the domain, opened unless they are. Until its limit is settled a domain grants nothing.
+    pub(crate) fn open(&self, domain: Domain) -> Result<Arc<DomainBooks>, Error> {
+        let mut domains = self.domains.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(books) = domains.get(&domain) {
+            return Ok(Arc::clone(books));
+        }
+        let books = Arc::new(DomainBooks::open(domain)?);
+        domains.insert(domain, Arc::clone(&books));
+        Ok(books)
+    }
+
+    pub(crate) fn books(&self, domain: Domain) -> Option<Arc<DomainBooks>> {
+        self.domains.read().unwrap_or_else(PoisonError::into_inner).get(&domain).cloned()
+    }
+
+    pub(crate) fn snapshot(&self) -> GovernorSnapshot {
+        let domains = self.domains.read().unwrap_or_else(PoisonError::into_inner);
+        GovernorSnapshot { domains: domains.values().map(|books| DomainSnapshot::of(books)).collect() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn authorities_are_never_equal() {
+        let (one, other) = (GovernorCore::default(), GovernorCore::default());
+        let mut seen = std::collections::BTreeSet::new();
+        for domain in [Domain::Host, Domain::Disk, Domain::Device(0), Domain::Device(1)] {
+            assert!(seen.insert(one.open(domain).expect("opens").authority()));
+            assert!(seen.insert(other.open(domain).expect("opens").authority()));
+        }
+    }
+
+    #[test]
+    fn a_domain_that_is_open_keeps_its_books_and_its_limit() {
+        let core = GovernorCore::default();
+        let first = core.open(Domain::Host).expect("opens");
+        assert_eq!(first.ledger().limit(), 0);
+        first.settle_limit(10);
+        let second = core.open(Domain::Host).expect("is open");
+        second.settle_limit(99);
+        assert_eq!(first.authority(), second.authority());
+        assert_eq!(second.ledger().limit(), 10);
+    }
+}

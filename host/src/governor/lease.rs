@@ -1,0 +1,120 @@
+//! A live charge in one domain's ledger.
+
+use super::books::DomainBooks;
+use crate::error::TierExhausted;
+use leasehold_plugin_api::{Domain, MemoryRole};
+use std::sync::Arc;
+
+/// Bytes charged to one domain, returned exactly once: on drop.
+#[derive(Debug)]
+#[must_use = "dropping a lease returns its bytes"]
+pub struct Lease {
+    books: Arc<DomainBooks>,
+    /// Invariant 1: the ledger holds a charge of exactly these bytes for this lease.
+    bytes: u64,
+    role: MemoryRole,
+}
+
+impl Lease {
+    pub(crate) fn charge(books: Arc<DomainBooks>, bytes: u64, role: MemoryRole) -> Result<Self, TierExhausted> {
+        let mut lease = Self::empty(books, role);
+        lease.grow(bytes)?;
+        Ok(lease)
+    }
+
+    /// A lease on nothing yet.
+    pub(crate) fn empty(books: Arc<DomainBooks>, role: MemoryRole) -> Self {
+        Self { books, bytes: 0, role }
+    }
+
+    /// What it holds.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// The domain that it is charged to.
+    #[must_use]
+    pub fn domain(&self) -> Domain {
+        self.books.domain()
+    }
+
+    /// Charges `bytes` more.
+    ///
+    /// # Errors
+    ///
+    /// The refusal, with the figures it was made on; the lease is as before.
+    pub fn grow(&mut self, bytes: u64) -> Result<(), TierExhausted> {
+        self.books.ledger().charge(bytes).map_err(|refusal| TierExhausted {
+            domain: self.books.domain(),
+            role: self.role,
+            requested_bytes: bytes,
+            used_bytes: refusal.used,
+            limit_bytes: refusal.limit,
+        })?;
+        // The ledger's own sum did not overflow, and it is at least this lease's.
+        self.bytes = self.bytes.saturating_add(bytes);
+        Ok(())
+    }
+
+    /// Returns `bytes` early; more than the lease holds returns all of it.
+    pub fn shrink(&mut self, bytes: u64) {
+        drop(self.split_off(bytes));
+    }
+
+    /// Moves `bytes` of the charge into a lease of its own; more than the lease holds moves all of it.
+    pub(crate) fn split_off(&mut self, bytes: u64) -> Lease {
+        let moved = bytes.min(self.bytes);
+        self.bytes = self.bytes.saturating_sub(moved);
+        Lease { books: Arc::clone(&self.books), bytes: moved, role: self.role }
+    }
+
+    /// Takes over the charge of another lease on the same books.
+    pub(crate) fn absorb(&mut self, mut other: Lease) {
+        debug_assert_eq!(self.books.authority(), other.books.authority(), "leases on different books");
+        self.bytes = self.bytes.saturating_add(std::mem::take(&mut other.bytes));
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        if self.bytes > 0 {
+            self.books.ledger().refund(self.bytes);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::governor::GovernorCore;
+
+    fn books(limit: u64) -> Arc<DomainBooks> {
+        let books = GovernorCore::default().open(Domain::Host).expect("opens");
+        books.settle_limit(limit);
+        books
+    }
+
+    #[test]
+    fn a_lease_is_returned_once_whatever_was_split_and_absorbed() {
+        let books = books(100);
+        let mut lease = Lease::charge(Arc::clone(&books), 60, MemoryRole::KvCache).expect("fits");
+        let mut part = lease.split_off(25);
+        part.grow(5).expect("fits");
+        lease.shrink(5);
+        assert_eq!((lease.bytes(), part.bytes(), books.ledger().used()), (30, 30, 60));
+        lease.absorb(part);
+        assert_eq!(books.ledger().used(), 60);
+        drop(lease);
+        assert_eq!(books.ledger().used(), 0);
+    }
+
+    #[test]
+    fn a_refused_growth_leaves_the_lease_as_it_was() {
+        let books = books(100);
+        let mut lease = Lease::charge(Arc::clone(&books), 60, MemoryRole::Weights).expect("fits");
+        let refusal = lease.grow(41).expect_err("is refused");
+        assert_eq!((refusal.requested_bytes, refusal.used_bytes, refusal.available_bytes()), (41, 60, 40));
+        assert_eq!((lease.bytes(), books.ledger().used()), (60, 60));
+    }
+}

@@ -1,0 +1,281 @@
+//! Takes one entry of the manifest through every stage, and keeps what was found at each.
+//!
+//! A stage that fails ends the entry there, with a state and a reason; what was made by then is destroyed. Backings that
+//! are linked in, loaded, or brought by the program differ only in how they are made.
+
+use super::builder::Brought;
+use super::report::{BackingReport, BackingState, Stage, StageReport};
+use crate::backing::{AddressMap, CheckedBacking, Discovery, ServiceContext, contain, destroy};
+use crate::error::Error;
+use crate::governor::{DomainBooks, GovernorCore};
+use crate::loader::{Door, Plugin};
+use crate::machine::HostMemory;
+use crate::registry::{BudgetSpec, Enablement, LibrarySource, Manifest, ManifestEntry};
+use leasehold_plugin_api::{Accounting, Backing, BackingError, Description, Domain, ErrorKind, HostServices};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// One backing of the host, whatever became of it.
+#[derive(Debug)]
+pub(super) struct Entry {
+    name: Arc<str>,
+    library: String,
+    priority: i64,
+    required: bool,
+    door: Option<Door>,
+    /// Why there is no backing; [`BackingState::Ready`] when there is one.
+    state: BackingState,
+    backing: Option<Arc<CheckedBacking>>,
+    stages: Vec<StageReport>,
+}
+
+impl Entry {
+    fn new(name: &str, library: String) -> Self {
+        Self {
+            name: name.into(),
+            library,
+            priority: 0,
+            required: false,
+            door: None,
+            state: BackingState::Ready,
+            backing: None,
+            stages: Vec::new(),
+        }
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(super) fn priority(&self) -> i64 {
+        self.priority
+    }
+
+    pub(super) fn is_required(&self) -> bool {
+        self.required
+    }
+
+    pub(super) fn backing(&self) -> Option<&Arc<CheckedBacking>> {
+        self.backing.as_ref()
+    }
+
+    pub(super) fn state(&self) -> BackingState {
+        match self.backing.as_ref().and_then(|backing| backing.retired()) {
+            Some(reason) => BackingState::Retired { reason: reason.to_owned() },
+            None => self.state.clone(),
+        }
+    }
+
+    pub(super) fn report(&self) -> BackingReport {
+        let backing = self.backing.as_ref();
+        BackingReport {
+            name: self.name.to_string(),
+            library: self.library.clone(),
+            required: self.required,
+            priority: self.priority,
+            door: self.door,
+            state: self.state(),
+            description: backing.map(|backing| backing.description().clone()),
+            capabilities: backing.map(|backing| backing.capabilities().names()).unwrap_or_default(),
+            granularity: backing.and_then(|backing| backing.capabilities().granularity()),
+            accounting: backing.map(|backing| backing.accounting()),
+            authority: backing.map(|backing| backing.books().authority()),
+            stages: self.stages.clone(),
+        }
+    }
+
+    fn passed(&mut self, stage: Stage, finding: impl Into<String>) {
+        self.stages.push(StageReport { stage, finding: finding.into() });
+    }
+
+    /// Ends the entry at a stage.
+    fn ended(mut self, stage: Stage, state: BackingState) -> Self {
+        let finding = format!("{}: {}", state.name(), state.reason().unwrap_or_default());
+        if !matches!(state, BackingState::Disabled { .. }) {
+            tracing::warn!(backing = &*self.name, "{finding}");
+        }
+        self.stages.push(StageReport { stage, finding });
+        self.state = state;
+        self
+    }
+
+    fn rejected(self, stage: Stage, reason: impl Into<String>) -> Self {
+        self.ended(stage, BackingState::Rejected { stage, reason: reason.into() })
+    }
+}
+
+/// What all entries of one host share while they are assembled.
+pub(super) struct Assembly {
+    core: Arc<GovernorCore>,
+    budgets: BTreeMap<Domain, BudgetSpec>,
+    memory: HostMemory,
+    addresses: BTreeMap<Domain, Arc<AddressMap>>,
+}
+
+impl Assembly {
+    /// Opens the books that can be opened before any device is known.
+    pub(super) fn open(core: Arc<GovernorCore>, manifest: &Manifest, limits: &[(Domain, u64)]) -> Result<Self, Error> {
+        let mut budgets = manifest.budgets.clone();
+        budgets.extend(limits.iter().map(|(domain, bytes)| (*domain, BudgetSpec::Bytes(*bytes))));
+        let memory = HostMemory::read().map_err(|error| Error::no_memory_size(&error))?;
+        let assembly = Self { core, budgets, memory, addresses: BTreeMap::new() };
+        assembly.settle(Domain::Host, None)?;
+        for (domain, budget) in &assembly.budgets {
+            let books = assembly.core.open(*domain)?;
+            if let BudgetSpec::Bytes(bytes) = budget {
+                books.settle_limit(*bytes);
+            }
+        }
+        Ok(assembly)
+    }
+
+    pub(super) fn into_core(self) -> Arc<GovernorCore> {
+        self.core
+    }
+
+    /// The books of a domain with their limit known, now that a device was described.
+    fn settle(&self, domain: Domain, description: Option<&Description>) -> Result<Arc<DomainBooks>, Error> {
+        let (total, free) = match (domain, description) {
+            (Domain::Host, _) | (_, None) => (self.memory.total_bytes, self.memory.free_bytes),
+            (_, Some(description)) => (description.total_bytes, description.total_bytes),
+        };
+        let budget = self.budgets.get(&domain).copied().unwrap_or_default();
+        let books = self.core.open(domain)?;
+        books.settle_limit(budget.resolve(total, free));
+        Ok(books)
+    }
+
+    /// Takes an entry of the registry file through every stage.
+    pub(super) fn load(&mut self, written: &ManifestEntry) -> Entry {
+        let mut entry = Entry::new(&written.name, library_text(&written.source));
+        entry.priority = written.priority;
+        entry.required = written.required;
+        match &written.enabled {
+            Enablement::Enabled => entry.passed(Stage::Registry, format!("enabled, priority {}", written.priority)),
+            Enablement::DisabledInFile => return disabled(entry, "enabled = false in the registry file"),
+            Enablement::DisabledBySelection(reason) => return disabled(entry, reason),
+        }
+        let plugin = match &written.source {
+            LibrarySource::Missing { tried } => return entry.rejected(Stage::Resolve, not_found(tried)),
+            LibrarySource::Builtin => {
+                entry.passed(Stage::Resolve, "linked in");
+                entry.door = Some(Door::Builtin);
+                Ok(Plugin::builtin())
+            }
+            LibrarySource::File(path) => {
+                entry.passed(Stage::Resolve, path.display().to_string());
+                entry.door = Some(Door::AbiStable);
+                Plugin::open(path, written.sha256)
+            }
+        };
+        let offer = plugin.and_then(|plugin| plugin.choose(written.backing.as_deref(), &written.name));
+        match offer {
+            Err(error) => {
+                entry.door = None;
+                entry.rejected(Stage::Load, error.to_string())
+            }
+            Ok(offer) => {
+                entry.passed(Stage::Load, format!("backing {:?} of {}", offer.name(), offer.package()));
+                self.create(entry, |services| offer.create(&written.options, services))
+            }
+        }
+    }
+
+    /// Takes a backing that the program brings through the stages that are left.
+    pub(super) fn bring(&mut self, brought: Brought) -> Entry {
+        let mut entry = Entry::new(&brought.name, "brought by the program".to_owned());
+        entry.door = Some(Door::Builtin);
+        entry.passed(Stage::Registry, "brought by the program");
+        self.create(entry, |services| contain(|| (brought.create)(services)))
+    }
+
+    fn create(
+        &mut self,
+        mut entry: Entry,
+        create: impl FnOnce(HostServices) -> Result<Box<dyn Backing>, BackingError>,
+    ) -> Entry {
+        let context = ServiceContext::open(Arc::clone(&entry.name), Arc::clone(&self.core));
+        let backing = match create(context.services()) {
+            Ok(backing) => backing,
+            Err(error) => {
+                context.close();
+                let state = not_created(&error);
+                return entry.ended(Stage::Create, state);
+            }
+        };
+        entry.passed(Stage::Create, "created");
+        self.discover(entry, backing, context)
+    }
+
+    fn discover(&mut self, mut entry: Entry, backing: Box<dyn Backing>, context: &'static ServiceContext) -> Entry {
+        let discovery = match Discovery::ask(&*backing) {
+            Ok(discovery) => discovery,
+            Err(error) => {
+                // Refused after it was made: it is still destroyed.
+                let _ = destroy(backing);
+                context.close();
+                return entry.rejected(Stage::Discover, format!("{error}; report this to the plugin's author"));
+            }
+        };
+        let Description { device, device_name, .. } = &discovery.description;
+        let offers = discovery.capabilities.names().join(", ");
+        entry.passed(Stage::Discover, format!("{device} ({device_name}), offers {offers}"));
+        let domain = device.domain();
+        let books = match self.settle(domain, Some(&discovery.description)) {
+            Ok(books) => books,
+            Err(error) => {
+                let _ = destroy(backing);
+                context.close();
+                return entry.rejected(Stage::Books, error.to_string());
+            }
+        };
+        entry.passed(Stage::Books, books_finding(&books, discovery.accounting));
+        let addresses = Arc::clone(self.addresses.entry(domain).or_default());
+        let name = Arc::clone(&entry.name);
+        entry.backing = Some(Arc::new(CheckedBacking::new(name, backing, discovery, books, addresses, context)));
+        entry
+    }
+}
+
+fn disabled(entry: Entry, reason: &str) -> Entry {
+    entry.ended(Stage::Registry, BackingState::Disabled { reason: reason.to_owned() })
+}
+
+fn library_text(source: &LibrarySource) -> String {
+    match source {
+        LibrarySource::Builtin => "builtin".to_owned(),
+        LibrarySource::File(path) => path.display().to_string(),
+        LibrarySource::Missing { tried } => {
+            tried.first().map_or_else(|| "not found".to_owned(), |path| path.display().to_string())
+        }
+    }
+}
+
+fn not_found(tried: &[PathBuf]) -> String {
+    let tried: Vec<_> = tried.iter().map(|path| path.display().to_string()).collect();
+    let tried = if tried.is_empty() { "no folder, since `search` is empty".to_owned() } else { tried.join(", ") };
+    format!(
+        "no such library: looked at {tried}; build the plugin, or correct `library` or `search` in the registry file"
+    )
+}
+
+fn not_created(error: &BackingError) -> BackingState {
+    match error.kind() {
+        ErrorKind::Unavailable => BackingState::Unavailable { reason: error.to_string() },
+        _ => BackingState::Rejected { stage: Stage::Create, reason: error.to_string() },
+    }
+}
+
+fn books_finding(books: &DomainBooks, accounting: Accounting) -> String {
+    let (domain, ours, limit) = (books.domain(), books.authority(), books.ledger().limit());
+    match accounting {
+        Accounting::Buffer => format!("buffers lease on {domain} (limit {limit} bytes, authority {ours})"),
+        Accounting::Backing { authority } if authority == ours => {
+            format!("the backing charges {domain} itself (limit {limit} bytes, authority {ours})")
+        }
+        Accounting::Backing { authority } => {
+            format!("the backing keeps the books {authority}, this host {ours}: no buffer will be admitted")
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! What a host is made from: a registry file, a selection, and backings that the program brings itself.
+
+use super::assembly::{Assembly, Entry};
+use super::{Host, find};
+use crate::error::Error;
+use crate::governor::GovernorCore;
+use crate::registry::{Manifest, RegistryFile, Selection};
+use leasehold_plugin_api::{Backing, BackingError, Domain, HostServices};
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// How a backing that the program brings is made.
+type Factory = Box<dyn FnOnce(HostServices) -> Result<Box<dyn Backing>, BackingError>>;
+
+/// A backing that the program brings itself.
+pub(super) struct Brought {
+    pub(super) name: String,
+    pub(super) create: Factory,
+}
+
+/// What a host is made from. Without a registry file it has the built-in `host-mmap`, unless the program brings
+/// backings of its own.
+#[must_use = "a builder makes no host until `load` or `survey`"]
+pub struct HostBuilder {
+    registry: Option<PathBuf>,
+    selection: Selection,
+    limits: Vec<(Domain, u64)>,
+    brought: Vec<Brought>,
+}
+
+impl HostBuilder {
+    pub(super) fn new() -> Self {
+        Self { registry: None, selection: Selection::all(), limits: Vec::new(), brought: Vec::new() }
+    }
+
+    /// Reads this registry file.
+    pub fn registry(mut self, path: impl AsRef<Path>) -> Self {
+        self.registry = Some(path.as_ref().to_owned());
+        self
+    }
+
+    /// Loads only the backings that the selection takes.
+    pub fn selection(mut self, selection: Selection) -> Self {
+        self.selection = selection;
+        self
+    }
+
+    /// Sets the budget of a domain in bytes, whatever the registry file says.
+    pub fn limit(mut self, domain: Domain, bytes: u64) -> Self {
+        self.limits.push((domain, bytes));
+        self
+    }
+
+    /// Adds a backing that the program brings itself. It goes through the same checks as any other.
+    pub fn with_backing(
+        mut self,
+        name: impl Into<String>,
+        create: impl FnOnce(HostServices) -> Result<Box<dyn Backing>, BackingError> + 'static,
+    ) -> Self {
+        self.brought.push(Brought { name: name.into(), create: Box::new(create) });
+        self
+    }
+
+    /// Makes the host, and refuses to when a required backing is not ready.
+    ///
+    /// # Errors
+    ///
+    /// As [`survey`](Self::survey), and [`RequiredBacking`](crate::ErrorKind::RequiredBacking).
+    pub fn load(self) -> Result<Host, Error> {
+        let host = self.survey()?;
+        host.check_required()?;
+        Ok(host)
+    }
+
+    /// Makes the host, whatever became of its backings.
+    ///
+    /// # Errors
+    ///
+    /// [`Registry`](crate::ErrorKind::Registry) when the registry file is wrong, [`System`](crate::ErrorKind::System)
+    /// when the operating system gives no randomness or doesn't say how much memory there is.
+    pub fn survey(self) -> Result<Host, Error> {
+        let manifest = self.manifest()?;
+        let mut assembly = Assembly::open(Arc::new(GovernorCore::default()), &manifest, &self.limits)?;
+        let loaded: Vec<Entry> = manifest.entries.iter().map(|entry| assembly.load(entry)).collect();
+        let brought: Vec<Entry> = self.brought.into_iter().map(|brought| assembly.bring(brought)).collect();
+        let entries = loaded.into_iter().chain(brought).collect();
+        Ok(Host { registry: manifest.registry, core: assembly.into_core(), entries })
+    }
+
+    fn manifest(&self) -> Result<Manifest, Error> {
+        match &self.registry {
+            Some(path) => Ok(Manifest::resolve(&RegistryFile::read(path)?, &self.selection)),
+            None if self.brought.is_empty() => Ok(Manifest::builtin_only(&self.selection)),
+            None => Ok(Manifest::default()),
+        }
+    }
+}
+
+impl Host {
+    /// Refuses when a backing that the registry file calls required is not ready.
+    ///
+    /// # Errors
+    ///
+    /// [`RequiredBacking`](crate::ErrorKind::RequiredBacking), naming the first.
+    pub fn check_required(&self) -> Result<(), Error> {
+        Ok(find::check_required(&self.entries)?)
+    }
+}
+
+impl fmt::Debug for HostBuilder {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("HostBuilder")
+            .field("registry", &self.registry)
+            .field("selection", &self.selection)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,176 @@
+//! Ties the stages together: from a registry file to backings that are ready, and from those to buffers.
+//!
+//! ```text
+//!   registry.toml ─► RegistryFile ─► Manifest ─► Plugin ─► dyn Backing ─► CheckedBacking
+//!                        registry/                loader/       backing/        │
+//!                                                                               ▼
+//!   Buffer, BufferSet, Allocation ◄── admission ◄── Governor (books by domain)  Host
+//!        buffer/                                        governor/
+//! ```
+//!
+//! * `assembly`: one entry of the manifest through every stage. One backing's trouble never stops the others.
+//! * `report`: what became of each entry, stage by stage.
+//! * `find`: the choice of a backing by what it must offer.
+//!
+//! A [`Host`] owns its governor and its backings. A backing lives until the host and the last buffer on it are gone;
+//! then it is destroyed. Libraries are never unloaded. Any thread may use a host.
+
+mod assembly;
+mod builder;
+mod find;
+mod report;
+
+pub use builder::HostBuilder;
+pub(crate) use find::FindError;
+pub use find::Requirements;
+pub use report::{BackingReport, BackingState, Stage, StageReport};
+
+use crate::backing::{Capabilities, CheckedBacking, ReapReport};
+use crate::buffer::{Allocation, AllocationSpec, Buffer, BufferSet, BufferSpec};
+use crate::error::Error;
+use crate::governor::{Governor, GovernorCore, GovernorSnapshot};
+use assembly::Entry;
+use leasehold_plugin_api::{Accounting, Description, Domain};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// A backing that is ready for buffers. Clones share it.
+#[derive(Clone, Debug)]
+pub struct BackingHandle {
+    backing: Arc<CheckedBacking>,
+}
+
+impl BackingHandle {
+    /// The name in the registry file.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.backing.name()
+    }
+
+    /// What it said of itself.
+    #[must_use]
+    pub fn description(&self) -> &Description {
+        self.backing.description()
+    }
+
+    /// What it offers.
+    #[must_use]
+    pub fn capabilities(&self) -> &Capabilities {
+        self.backing.capabilities()
+    }
+
+    /// Who pays for its physical memory.
+    #[must_use]
+    pub fn accounting(&self) -> Accounting {
+        self.backing.accounting()
+    }
+
+    /// The domain that its memory is charged to.
+    #[must_use]
+    pub fn domain(&self) -> Domain {
+        self.backing.books().domain()
+    }
+}
+
+/// The backings of one registry file under one governor.
+#[derive(Debug)]
+pub struct Host {
+    registry: Option<PathBuf>,
+    core: Arc<GovernorCore>,
+    entries: Vec<Entry>,
+}
+
+impl Host {
+    /// Loads every backing that the registry file names. A backing that can't be had is reported in
+    /// [`backings`](Self::backings) and stops nobody else, unless the file calls it required.
+    ///
+    /// # Errors
+    ///
+    /// [`Registry`](crate::ErrorKind::Registry) with line and column when the file is wrong,
+    /// [`RequiredBacking`](crate::ErrorKind::RequiredBacking).
+    pub fn load(registry: impl AsRef<Path>) -> Result<Self, Error> {
+        Self::builder().registry(registry).load()
+    }
+
+    /// Settings beyond the registry file.
+    pub fn builder() -> HostBuilder {
+        HostBuilder::new()
+    }
+
+    /// The registry file, where there is one.
+    #[must_use]
+    pub fn registry(&self) -> Option<&Path> {
+        self.registry.as_deref()
+    }
+
+    /// The books of every domain.
+    #[must_use]
+    pub fn governor(&self) -> Governor {
+        Governor::new(Arc::clone(&self.core))
+    }
+
+    /// What the books say now.
+    #[must_use]
+    pub fn snapshot(&self) -> GovernorSnapshot {
+        self.core.snapshot()
+    }
+
+    /// What became of every backing, in the order of the registry file.
+    #[must_use]
+    pub fn backings(&self) -> Vec<BackingReport> {
+        self.entries.iter().map(Entry::report).collect()
+    }
+
+    /// The backing of that name.
+    ///
+    /// # Errors
+    ///
+    /// [`NoBackingFits`](crate::ErrorKind::NoBackingFits) when there is none, or it isn't ready.
+    pub fn backing(&self, name: &str) -> Result<BackingHandle, Error> {
+        Ok(find::named(&self.entries, name)?)
+    }
+
+    /// The backing of the highest priority among those that are ready and fit; of equal ones the first in the file.
+    ///
+    /// # Errors
+    ///
+    /// [`NoBackingFits`](crate::ErrorKind::NoBackingFits), naming why each does not.
+    pub fn find(&self, requirements: &Requirements) -> Result<BackingHandle, Error> {
+        Ok(find::best(&self.entries, requirements)?)
+    }
+
+    /// Admits one buffer.
+    ///
+    /// # Errors
+    ///
+    /// [`AuthorityMismatch`](crate::ErrorKind::AuthorityMismatch) when the backing keeps other books than this host,
+    /// [`Unsupported`](crate::ErrorKind::Unsupported) when it can't reserve, and what the backing reports. Nothing is
+    /// reserved then.
+    pub fn buffer(&self, backing: &BackingHandle, spec: &BufferSpec) -> Result<Buffer, Error> {
+        Buffer::admit(&backing.backing, &self.core, spec)
+    }
+
+    /// Admits a set of `planes` buffers that grow together.
+    ///
+    /// # Errors
+    ///
+    /// As [`buffer`](Self::buffer).
+    pub fn buffer_set(&self, backing: &BackingHandle, planes: usize, spec: &BufferSpec) -> Result<BufferSet, Error> {
+        BufferSet::admit(&backing.backing, &self.core, planes, spec)
+    }
+
+    /// Admits memory that is committed as a whole.
+    ///
+    /// # Errors
+    ///
+    /// [`TierExhausted`](crate::ErrorKind::TierExhausted), and as [`buffer`](Self::buffer).
+    pub fn allocate(&self, backing: &BackingHandle, spec: &AllocationSpec) -> Result<Allocation, Error> {
+        Allocation::admit(&backing.backing, &self.core, spec)
+    }
+
+    /// Tries to give back once more whatever a backing could not take back when its buffer went.
+    pub fn reap(&self) -> ReapReport {
+        let backings = self.entries.iter().filter_map(Entry::backing);
+        backings.map(|backing| backing.reap()).fold(ReapReport::default(), ReapReport::and)
+    }
+}

@@ -1,0 +1,89 @@
+//! Opens a library through door 1 and reads what it offers.
+//!
+//! It is opened with all symbols bound at once (a missing one is reported here, not at some later call), its symbols
+//! kept to itself, and never unloaded: a thread or a thread-local destructor of it may outlive everything we know of.
+//! The root module comes from the handle's own symbol; abi_stable's loaders would hand back the first library that was
+//! ever loaded.
+#![expect(unsafe_code, reason = "opens a shared library and calls its entry")]
+
+use super::error::{LoadError, LoadStage};
+use crate::backing::ForeignEntry;
+use abi_stable::library::{AbiHeaderRef, LibraryError, ROOT_MODULE_LOADER_NAME_WITH_NUL};
+use leasehold_plugin_api::abi::{BackingEntry, PluginRootRef, TABLES_VERSION};
+use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
+use std::ffi::c_int;
+use std::path::Path;
+
+/// Linux: the object stays mapped after the last close; see dlopen(3).
+const RTLD_NODELETE: c_int = 0x1000;
+
+/// Opens the library and lists its backings.
+pub(super) fn open(path: &Path) -> Result<Vec<ForeignEntry>, LoadError> {
+    let library = open_handle(path)?;
+    let header = header(&library)?;
+    // Kept open for ever: whatever came out of it stays valid.
+    std::mem::forget(library);
+    let root = root(header)?;
+    entries(root)
+}
+
+fn open_handle(path: &Path) -> Result<Library, LoadError> {
+    // SAFETY: running a library's initialisers is what a registry file asks for by naming it; the file was inspected.
+    let library = unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE) };
+    library.map_err(|error| {
+        let todo = "install what it needs, or build it on this machine (`ldd` lists what is missing)";
+        LoadError::new(LoadStage::Open, format!("the dynamic linker refused it ({})", source_text(&error)), todo)
+    })
+}
+
+/// The innermost text: libloading's own only names the call.
+fn source_text(error: &dyn std::error::Error) -> String {
+    error.source().map_or_else(|| error.to_string(), source_text)
+}
+
+fn header(library: &Library) -> Result<AbiHeaderRef, LoadError> {
+    // SAFETY: the symbol is abi_stable's own, and only its macro exports it, with this type.
+    let symbol = unsafe { library.get::<AbiHeaderRef>(ROOT_MODULE_LOADER_NAME_WITH_NUL.as_bytes()) };
+    let symbol = symbol.map_err(|_| {
+        let why = "is not a Leasehold plugin: it exports neither the root module of leasehold-plugin-api nor leasehold_plugin_v1";
+        LoadError::new(LoadStage::Door, why, "name a plugin, built with leasehold-plugin-api")
+    })?;
+    Ok(*symbol)
+}
+
+fn root(header: AbiHeaderRef) -> Result<PluginRootRef, LoadError> {
+    let refused = |error: LibraryError| {
+        let todo = "rebuild the plugin with the leasehold-plugin-api of this host";
+        LoadError::new(LoadStage::Layout, format!("its tables are not this host's ({})", useful_part(&error)), todo)
+    };
+    let header = header.upgrade().map_err(refused)?;
+    header.init_root_module::<PluginRootRef>().map_err(refused)
+}
+
+/// A layout error runs to tens of kilobytes; its end says what differs.
+fn useful_part(error: &LibraryError) -> String {
+    let text = error.to_string();
+    let lines: Vec<_> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    let last = lines.get(lines.len().saturating_sub(5)..).unwrap_or_default();
+    last.join(" ")
+}
+
+fn entries(root: PluginRootRef) -> Result<Vec<ForeignEntry>, LoadError> {
+    let wrong = |why: String| LoadError::new(LoadStage::Door, why, "report this to the plugin's author");
+    let plugin = root.plugin();
+    // SAFETY: the layout was checked; a plugin takes null services, as it makes no backing yet.
+    let table = unsafe { plugin(std::ptr::null()) };
+    // SAFETY: a table, where there is one, is valid for the life of the process.
+    let table = unsafe { table.as_ref() }.ok_or_else(|| wrong("answered no table".to_owned()))?;
+    if table.version != TABLES_VERSION {
+        let version = table.version;
+        return Err(wrong(format!("has tables of version {version}, this host reads version {TABLES_VERSION}")));
+    }
+    if table.entry_count == 0 {
+        return Err(wrong("offers no backing".to_owned()));
+    }
+    // SAFETY: the table's entries are as many as it says, and as long-lived.
+    let entries: &'static [BackingEntry] = unsafe { std::slice::from_raw_parts(table.entries, table.entry_count) };
+    // SAFETY: the layout of the entries was checked, and the library is never unloaded.
+    Ok(entries.iter().map(|entry| unsafe { ForeignEntry::new(entry) }).collect())
+}
