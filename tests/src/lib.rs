@@ -1,1 +1,10 @@
-//! Placeholder.
+//! What the suites share: a backing that fails where it is told to, what the kernel says of a process, and where the
+//! plugins are.
+
+pub mod fault;
+pub mod observe;
+pub mod plugins;
+
+// Linked in, so that the suites can run over the built-in twin of each library.
+use leasehold_host_mmap as _;
+use leasehold_rogue as _;

@@ -1,0 +1,1 @@
+//! A backing that fails where it is told to.

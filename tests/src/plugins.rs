@@ -1,0 +1,1 @@
+//! Where the plugins are, and registry files that name them.
