@@ -20,6 +20,8 @@ use std::hash::Hash;
 #[derive(Debug)]
 pub struct HostMmap {
     settings: Settings,
+    /// Read once: a description never changes, memory that is plugged in later notwithstanding.
+    total_bytes: u64,
     budget: &'static MapBudget,
     regions: Table<RegionId, LiveRegion>,
     allocations: Table<AllocationId, LiveRegion>,
@@ -38,7 +40,8 @@ impl HostMmap {
 
     pub(crate) fn within(budget: &'static MapBudget, options: &HostMmapOptions) -> Result<Self, BackingError> {
         let settings = options.resolve(sys::page_bytes())?;
-        Ok(Self { settings, budget, regions: Table::new(), allocations: Table::new(), host: None })
+        let (regions, allocations) = (Table::new(), Table::new());
+        Ok(Self { settings, total_bytes: sys::total_bytes(), budget, regions, allocations, host: None })
     }
 }
 
@@ -56,7 +59,7 @@ impl BackingFactory for HostMmap {
 
 impl Backing for HostMmap {
     fn describe(&self) -> Description {
-        Description::new(DeviceKey::HOST, "host memory", HostAccess::Direct).with_total_bytes(sys::total_bytes())
+        Description::new(DeviceKey::HOST, "host memory", HostAccess::Direct).with_total_bytes(self.total_bytes)
     }
 
     fn allocate(&self, request: &AllocateRequest) -> Result<Allocation, BackingError> {

@@ -28,7 +28,7 @@ pub(crate) struct MapShare {
 
 impl MapBudget {
     /// The budget of this process, for every backing of this library: three quarters of what the kernel allows. The
-    /// rest is for threads, libraries and files.
+    /// rest is for threads, libraries and files. (A second copy of the library would count for itself.)
     pub(crate) fn of_process() -> &'static Self {
         static PROCESS: LazyLock<MapBudget> = LazyLock::new(|| MapBudget::below(max_map_count()));
         &PROCESS

@@ -23,7 +23,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 const SCARCE_ADDRESSES: &str =
     "ask for less, or raise the address space limit (ulimit -v, RLIMIT_AS) or vm.max_map_count";
 const SCARCE_MEMORY: &str = "free memory, or raise the limit: vm.overcommit_memory, RLIMIT_DATA, vm.max_map_count";
-const REPORT: &str = "the kernel answers this to no well-formed request; report it";
+const STUCK: &str = "unlock the range (munlock), or free others first: the process is at vm.max_map_count";
 
 /// One region or plain allocation.
 #[derive(Debug)]
@@ -214,7 +214,7 @@ impl OpenRegion<'_> {
         let range = self.range_of(part)?;
         if let Life::Open(mapping) = &self.state.life {
             let gone = mapping.withdraw(range.start, part.bytes);
-            gone.map_err(|fault| fault.into_error(ErrorKind::Internal, name(part), REPORT))?;
+            gone.map_err(|fault| fault.into_error(ErrorKind::Internal, name(part), STUCK))?;
         }
         self.state.unbook(range);
         Ok(())

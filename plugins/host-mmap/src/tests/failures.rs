@@ -69,7 +69,7 @@ fn data_bytes() -> u64 {
 }
 
 #[test]
-fn a_decommit_that_is_refused_keeps_the_prefix_and_says_how_much() {
+fn a_decommit_that_names_something_uncommitted_changes_nothing() {
     let backing = in_mib();
     let base = reserve(&backing, 1, 8 * MIB).base;
     commit(&backing, 1, 0, 4 * MIB).unwrap();

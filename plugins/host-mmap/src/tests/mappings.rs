@@ -1,6 +1,6 @@
 //! How many kernel mappings a region costs, and that the process never runs out of them.
 
-use super::memory::{holds, is_child, mappings, mark, resident};
+use super::memory::{holds, is_child, lock, mappings, mark, resident};
 use super::*;
 use crate::map_budget::max_map_count;
 use leasehold_plugin_api::{Address, Backing, ErrorKind, ReleaseOutcome, ReleaseTarget};
@@ -112,4 +112,33 @@ fn freeing_works_when_the_kernel_has_no_mappings_left() {
     assert!(backing.committed_bytes(RegionId::new(2)).is_err());
     assert_eq!(filler.release(ReleaseTarget::Region(RegionId::new(0))), ReleaseOutcome::Complete);
     assert_eq!(backing.release(middle), ReleaseOutcome::Complete);
+}
+
+#[test]
+fn a_decommit_that_the_kernel_refuses_half_way_keeps_the_part_before_and_says_how_much() {
+    if !is_child("mappings::a_decommit_that_the_kernel_refuses_half_way_keeps_the_part_before_and_says_how_much") {
+        return;
+    }
+    let (filler, _) = within(1 << 40);
+    let filled = reserve(&filler, 0, 1 << 32).base;
+    let backing = in_mib();
+    let base = reserve(&backing, 1, 64 * MIB).base;
+    commit(&backing, 1, 0, 12 * MIB).unwrap();
+    lock(base, 4 * MIB, 4 * MIB);
+    mark(base, 0, 12 * MIB, 7);
+    commit_odd_pages(&filler, 0, filled, max_map_count());
+
+    // At the limit nothing can be cut out of a mapping, and the second range is locked.
+    let ranges = [range(1, MIB, MIB), range(1, 5 * MIB, MIB), range(1, 10 * MIB, MIB)];
+    let error = backing.decommit(&ranges).unwrap_err();
+    assert_eq!(
+        error.message(),
+        "region 1, 1048576 bytes at offset 5242880: madvise(MADV_DONTNEED) failed: EINVAL (22); unlock the range \
+         (munlock), or free others first: the process is at vm.max_map_count"
+    );
+    assert_eq!((committed(&backing, 1), resident(base, 0, 12 * MIB)), (11 * MIB, 11 * MIB));
+    assert!(holds(base, 0, 10 * MIB, 7));
+    filler.release(ReleaseTarget::Region(RegionId::new(0)));
+    assert_eq!(backing.decommit(&ranges[..2]), Ok(both(2 * MIB)));
+    assert_eq!(resident(base, 0, 12 * MIB), 9 * MIB);
 }

@@ -73,6 +73,13 @@ pub(super) fn tear_out(base: Address, offset: u64) {
     unsafe { crate::sys::unmap(page, PAGE) }.unwrap();
 }
 
+/// Pins a range, so that `MADV_DONTNEED` refuses it.
+pub(super) fn lock(base: Address, offset: u64, bytes: u64) {
+    let start = base.checked_add(offset).unwrap();
+    // SAFETY: the range belongs to a region of the test; locking keeps its bytes.
+    unsafe { rustix::mm::mlock(start.to_pointer(), usize::try_from(bytes).unwrap()) }.unwrap();
+}
+
 fn pages(base: Address, offset: u64, bytes: u64) -> impl Iterator<Item = Address> {
     (0..bytes / PAGE).map(move |page| base.checked_add(offset + page * PAGE).unwrap())
 }
