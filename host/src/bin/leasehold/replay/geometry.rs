@@ -61,10 +61,6 @@ impl ModelGeometry {
         &self.name
     }
 
-    pub(crate) fn layers(&self) -> u64 {
-        self.layers
-    }
-
     /// Keys and values of every layer: `2 × layers`.
     pub(crate) fn planes(&self) -> u64 {
         self.layers.saturating_mul(2) // exact by invariant 2
@@ -177,7 +173,7 @@ mod tests {
     fn figures_say_the_same_as_a_name_in_any_order() {
         let (named, given) =
             (geometry("llama-3-8b"), geometry("context=8192, head_dim=128,kv_heads=8,layers=32,element_bytes=2"));
-        assert_eq!(named.layers(), given.layers());
+        assert_eq!(named.planes(), given.planes());
         assert_eq!(named.bytes_per_token(), given.bytes_per_token());
         assert_eq!(named.context_window(), given.context_window());
         assert_eq!(named.name(), "llama-3-8b");

@@ -1,4 +1,4 @@
-//! Replays a request trace against a cache store, and says what it cost.
+//! `leasehold replay`: serves a request trace over real buffers, and says what it cost.
 //!
 //! ```text
 //! file ──► trace::Trace ──┐
@@ -6,20 +6,19 @@
 //!           mooncake,     │        │      ▲               (one run)               (the JSON)
 //!           synthetic) ───┘        │      └── tally (footprint, latency): counted on the way
 //!                                  ▼
-//!                          store::CacheStore   (the only door to memory)
+//!                          store::CacheStore ◄── strategy (growing, preallocated, reallocating) ──► leasehold
+//!                          (the only door to memory)
 //! ```
 //!
-//! Everything here is pure: a trace becomes requests, requests become calls on a
-//! [`store::CacheStore`], calls become numbers. What stands behind the store is unknown to this
-//! module, which is why the scheduler is tested with a store that only counts. `geometry` gives the
-//! one number that ties tokens to bytes.
+//! `arguments` says what may be asked, `command` carries it out, `table` prints it. Trace, scheduler, tally and summary
+//! are pure: a trace becomes requests, requests become calls on a [`store::CacheStore`], calls become numbers; they are
+//! tested with a store that only counts. `strategy` puts real buffers behind the store, all under one budget and one
+//! governor. `geometry` gives the one number that ties tokens to bytes.
 //!
-//! Owns no memory but the parsed trace. Does not parse arguments, draw tables or touch a buffer:
-//! that is the command. One thread; nothing here blocks except reading the trace and what the store
-//! does.
+//! One thread. What a run holds is given back before the next one begins.
 
-#![cfg_attr(not(test), expect(dead_code, reason = "the command that consumes this module is not written yet"))]
-
+mod arguments;
+mod command;
 #[cfg(test)]
 mod counting_store;
 mod footprint;
@@ -28,6 +27,11 @@ mod latency;
 mod outcome;
 mod scheduler;
 mod store;
+mod strategy;
 mod summary;
+mod table;
 mod tally;
 mod trace;
+
+pub(crate) use arguments::ReplayArguments;
+pub(crate) use command::run;

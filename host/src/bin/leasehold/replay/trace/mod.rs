@@ -13,6 +13,7 @@ mod lines;
 mod mooncake;
 pub(crate) mod synthetic;
 
+use std::fmt;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -35,6 +36,16 @@ pub(crate) enum TraceFormat {
     MooncakeJsonl,
     /// Drawn from distributions; see [`synthetic`].
     Synthetic,
+}
+
+impl fmt::Display for TraceFormat {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::AzureCsv => "azure-csv",
+            Self::MooncakeJsonl => "mooncake-jsonl",
+            Self::Synthetic => "synthetic",
+        })
+    }
 }
 
 /// Requests, the earliest first.

@@ -1,0 +1,118 @@
+//! What may be asked of `leasehold replay`.
+
+use super::geometry::ModelGeometry;
+use super::strategy::StrategyName;
+use bytesize::ByteSize;
+use clap::Args;
+use leasehold::GrowthPolicy;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+/// What may be asked of `leasehold replay`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "A request's prompt is its prefill; then each step adds a token to every running request, in all \
+    2 x layers planes. A refused growth preempts the youngest request, which queues again. The strategies run one after \
+    the other, under the same budget and the same governor:\n  \
+    leasehold  reserves the context window, commits as the cache grows\n  \
+    prealloc   commits the context window up front\n  \
+    realloc    doubles and copies\n\
+    Waste is 1 - ideal bytes / owned bytes, summed over the steps. Latencies are those of growth calls that succeeded, \
+    copying included, touching not."
+)]
+pub(crate) struct ReplayArguments {
+    /// The trace: Azure LLM inference CSV or Mooncake JSONL, told apart by content; default: a synthetic workload
+    pub(super) trace: Option<PathBuf>,
+
+    /// The model: llama-3-8b, llama-3-70b, qwen2.5-0.5b, qwen2.5-14b, or
+    /// layers=L,kv_heads=H,head_dim=D,element_bytes=B,context=C
+    #[arg(long, default_value = "qwen2.5-0.5b")]
+    pub(super) model: ModelGeometry,
+
+    /// The most tokens of one request, prompt and output; default: the model's context window
+    #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(super) max_context: Option<u64>,
+
+    /// The budget of the backing's domain, "4 GiB" say; default: 512 MiB for the synthetic workload, the registry file's
+    /// for a trace
+    #[arg(long, value_name = "BYTES")]
+    pub(super) budget: Option<ByteSize>,
+
+    /// The backing; may be given more than once; default: the one of the highest priority that fits
+    #[arg(long, value_name = "NAME")]
+    pub(super) backing: Vec<String>,
+
+    /// The strategy; may be given more than once; default: all three
+    #[arg(long, value_enum, value_name = "NAME")]
+    pub(super) strategy: Vec<StrategyName>,
+
+    /// How far ahead the strategy `leasehold` commits: exact, geometric, or step:BYTES
+    #[arg(long, default_value = "exact", value_parser = growth_policy)]
+    pub(super) growth: GrowthPolicy,
+
+    /// The most requests that run at once; default: as many as fit
+    #[arg(long, value_name = "N")]
+    pub(super) max_running: Option<NonZeroUsize>,
+
+    /// Milliseconds of trace time in which each running request generates one token
+    #[arg(long, default_value_t = 25, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(super) step_ms: u64,
+
+    /// Replay only the first N requests; for the synthetic workload: how many to draw [default there: 128]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(super) requests: Option<u64>,
+
+    /// The synthetic workload's seed
+    #[arg(long, default_value_t = 1)]
+    pub(super) seed: u64,
+
+    /// The synthetic workload's mean prompt, in tokens
+    #[arg(long, default_value_t = 512.0, value_name = "TOKENS")]
+    pub(super) mean_prompt: f64,
+
+    /// The synthetic workload's mean output, in tokens
+    #[arg(long, default_value_t = 192.0, value_name = "TOKENS")]
+    pub(super) mean_output: f64,
+
+    /// The synthetic workload's requests a second
+    #[arg(long, default_value_t = 20.0, value_name = "N")]
+    pub(super) rate: f64,
+
+    /// Commit memory, but don't write the tokens' rows or check them
+    #[arg(long)]
+    pub(super) no_touch: bool,
+
+    /// Print JSON
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+/// Reads `exact`, `geometric` or `step:BYTES`.
+fn growth_policy(text: &str) -> Result<GrowthPolicy, String> {
+    let wanted = || format!("{text:?} is no growth policy: wanted exact, geometric or step:BYTES, say \"step:2 MiB\"");
+    match text {
+        "exact" => Ok(GrowthPolicy::Exact),
+        "geometric" => Ok(GrowthPolicy::Geometric),
+        _ => {
+            let step = text.strip_prefix("step:").ok_or_else(wanted)?;
+            let step = ByteSize::from_str(step).map_err(|_| wanted())?.as_u64();
+            if step == 0 { Err(wanted()) } else { Ok(GrowthPolicy::Step(step)) }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_growth_policy_reads_as_it_is_written() {
+        assert_eq!(growth_policy("exact"), Ok(GrowthPolicy::Exact));
+        assert_eq!(growth_policy("geometric"), Ok(GrowthPolicy::Geometric));
+        assert_eq!(growth_policy("step:2 MiB"), Ok(GrowthPolicy::Step(2 << 20)));
+        for wrong in ["", "Exact", "step", "step:", "step:0", "step:-1", "step:x"] {
+            assert!(growth_policy(wrong).is_err(), "{wrong:?}");
+        }
+    }
+}

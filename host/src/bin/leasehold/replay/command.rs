@@ -1,0 +1,155 @@
+//! Carries `leasehold replay` out: reads or draws the trace, runs each strategy on each backing, prints the report.
+
+use super::arguments::ReplayArguments;
+use super::outcome::RunSummary;
+use super::scheduler::{ReplayOptions, replay};
+use super::store::CacheStore;
+use super::strategy::{ReallocatedStore, ReservedStore, Setting, StrategyName, Touch};
+use super::summary::{ReplayReport, ReplayResult};
+use super::table;
+use super::trace::Trace;
+use super::trace::synthetic::SyntheticWorkload;
+use crate::failure::Failure;
+use crate::{output, session};
+use clap::ValueEnum;
+use indicatif::{ProgressBar, ProgressStyle};
+use leasehold::{BackingHandle, Host, Requirements};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Requests of the synthetic workload, unless `--requests` says otherwise.
+const SYNTHETIC_REQUESTS: u64 = 128;
+/// Its lengths' spread: about as uneven as conversations are.
+const SYNTHETIC_SIGMA: f64 = 1.0;
+/// Its budget, unless `--budget` says otherwise: small enough that requests compete for it on any machine.
+const SYNTHETIC_BUDGET_BYTES: u64 = 512 << 20;
+
+/// One strategy on one backing.
+#[derive(Debug)]
+pub(super) struct Run {
+    pub(super) backing: String,
+    pub(super) strategy: StrategyName,
+    pub(super) summary: RunSummary,
+}
+
+pub(crate) fn run(registry: Option<PathBuf>, arguments: &ReplayArguments) -> Result<(), Failure> {
+    let trace = trace(arguments)?;
+    let (host, backings) = host(registry, arguments)?;
+    let mut runs = Vec::new();
+    for backing in &backings {
+        for strategy in strategies(arguments) {
+            runs.push(run_one(&host, backing, strategy, &trace, arguments)?);
+        }
+    }
+    print(&trace, &runs, arguments)?;
+    if runs.iter().all(|run| run.summary.completed == 0) {
+        return Err(Failure::does_not_hold("no request was completed by any strategy; see the refusals"));
+    }
+    Ok(())
+}
+
+/// Reads the trace, or draws one.
+fn trace(arguments: &ReplayArguments) -> Result<Trace, Failure> {
+    let Some(path) = &arguments.trace else {
+        let workload = SyntheticWorkload {
+            seed: arguments.seed,
+            requests: arguments.requests.unwrap_or(SYNTHETIC_REQUESTS),
+            mean_prompt_tokens: arguments.mean_prompt,
+            mean_output_tokens: arguments.mean_output,
+            sigma: SYNTHETIC_SIGMA,
+            requests_per_second: arguments.rate,
+        };
+        return workload.draw().map_err(Failure::unusable);
+    };
+    let mut trace = Trace::read(path).map_err(Failure::unusable)?;
+    if let Some(requests) = arguments.requests {
+        trace.requests.truncate(usize::try_from(requests).unwrap_or(usize::MAX));
+    }
+    Ok(trace)
+}
+
+/// The host under the budget that was asked for, and the backings to run on.
+fn host(registry: Option<PathBuf>, arguments: &ReplayArguments) -> Result<(Host, Vec<BackingHandle>), Failure> {
+    let host = session::builder(registry)?.load()?;
+    let backings = if arguments.backing.is_empty() {
+        let requirements = match touch(arguments) {
+            Touch::Rows => Requirements::growable().host_access(),
+            Touch::Nothing => Requirements::growable(),
+        };
+        vec![host.find(&requirements)?]
+    } else {
+        arguments.backing.iter().map(|name| host.backing(name)).collect::<Result<_, _>>()?
+    };
+    let synthetic = arguments.trace.is_none().then_some(SYNTHETIC_BUDGET_BYTES);
+    if let Some(budget) = arguments.budget.map(|budget| budget.as_u64()).or(synthetic) {
+        for backing in &backings {
+            host.governor().set_limit(backing.domain(), budget)?;
+        }
+    }
+    Ok((host, backings))
+}
+
+fn touch(arguments: &ReplayArguments) -> Touch {
+    if arguments.no_touch { Touch::Nothing } else { Touch::Rows }
+}
+
+fn strategies(arguments: &ReplayArguments) -> Vec<StrategyName> {
+    match arguments.strategy.as_slice() {
+        [] => StrategyName::value_variants().to_vec(),
+        asked => asked.to_vec(),
+    }
+}
+
+fn run_one(
+    host: &Host,
+    backing: &BackingHandle,
+    strategy: StrategyName,
+    trace: &Trace,
+    arguments: &ReplayArguments,
+) -> Result<Run, Failure> {
+    let context = arguments.max_context.unwrap_or_else(|| arguments.model.context_window());
+    let setting = Setting::new(host, backing.clone(), &arguments.model, context, touch(arguments));
+    let setting = setting.map_err(Failure::unusable)?;
+    let governor = host.governor();
+    let summary = match strategy {
+        StrategyName::Leasehold => {
+            serve(&mut ReservedStore::growing(setting, arguments.growth), strategy, trace, arguments)
+        }
+        StrategyName::Prealloc => serve(&mut ReservedStore::preallocated(setting), strategy, trace, arguments),
+        StrategyName::Realloc => serve(&mut ReallocatedStore::new(setting), strategy, trace, arguments),
+    }?;
+    let left = governor.snapshot().domain(backing.domain()).map_or(0, |domain| domain.used_bytes);
+    if left > 0 {
+        return Err(Failure::does_not_hold(format!("{left} bytes stayed charged after strategy {strategy}")));
+    }
+    Ok(Run { backing: backing.name().to_owned(), strategy, summary })
+}
+
+/// Serves the whole trace, with a progress bar on a terminal.
+fn serve<S: CacheStore>(
+    store: &mut S,
+    strategy: StrategyName,
+    trace: &Trace,
+    arguments: &ReplayArguments,
+) -> Result<RunSummary, Failure> {
+    let options = ReplayOptions {
+        step: Duration::from_millis(arguments.step_ms),
+        max_running: arguments.max_running,
+        bytes_per_token: arguments.model.bytes_per_token(),
+    };
+    let bar = ProgressBar::new(u64::try_from(trace.requests.len()).unwrap_or(u64::MAX));
+    let style = ProgressStyle::with_template("{msg:>9} {bar:40} {pos}/{len} requests, {eta} left");
+    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+    bar.set_message(strategy.to_string());
+    let outcome = replay(&trace.requests, options, store, &mut |ended, _| bar.set_position(ended));
+    bar.finish_and_clear();
+    outcome.map_err(|error| Failure::does_not_hold(format!("strategy {strategy}: {error}")))
+}
+
+fn print(trace: &Trace, runs: &[Run], arguments: &ReplayArguments) -> Result<(), Failure> {
+    if !arguments.json {
+        return output::print(&table::text(trace, runs));
+    }
+    let results = runs.iter().map(|run| ReplayResult::new(&run.backing, &run.strategy.to_string(), &run.summary));
+    output::print_json(&ReplayReport::new(trace, results.collect()))
+}

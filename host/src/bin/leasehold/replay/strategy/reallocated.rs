@@ -1,0 +1,97 @@
+//! Caches that double and copy, as engines without growable memory do.
+//!
+//! The first allocation holds the prompt; each later one at least twice what there was. Old and new are held until the
+//! rows are copied, plane by plane as an engine would: all new planes first, since a growth either succeeds or leaves
+//! the cache as it was.
+
+use super::super::store::{CacheStore, StoreError};
+use super::rows::{self, Touch};
+use super::setting::{Setting, store_error};
+use leasehold::{Allocation, AllocationSpec, Error, MemoryRole};
+
+/// A store of reallocated caches.
+#[derive(Debug)]
+pub(crate) struct ReallocatedStore<'run> {
+    setting: Setting<'run>,
+}
+
+/// One cache.
+#[derive(Debug, Default)]
+pub(crate) struct ReallocatedCache {
+    planes: Vec<Allocation>,
+    capacity_tokens: u64,
+}
+
+impl<'run> ReallocatedStore<'run> {
+    pub(crate) fn new(setting: Setting<'run>) -> Self {
+        Self { setting }
+    }
+
+    fn allocate(&self, tokens: u64) -> Result<Vec<Allocation>, Error> {
+        let Setting { host, backing, planes, .. } = &self.setting;
+        let spec = AllocationSpec::new(self.setting.plane_bytes(tokens)).role(MemoryRole::KvCache);
+        (0..*planes).map(|_| host.allocate(backing, &spec)).collect()
+    }
+
+    fn copy(&self, from: &[Allocation], to: &mut [Allocation]) -> Result<(), Error> {
+        if self.setting.touch == Touch::Nothing {
+            return Ok(());
+        }
+        for (old, new) in from.iter().zip(to) {
+            let old = old.as_slice()?;
+            if let Some(room) = new.as_mut_slice()?.get_mut(..old.len()) {
+                room.copy_from_slice(old);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl CacheStore for ReallocatedStore<'_> {
+    type Cache = ReallocatedCache;
+
+    fn fits(&self, tokens: u64) -> Result<(), String> {
+        self.setting.fits(tokens, self.setting.plane_bytes(tokens))
+    }
+
+    fn open(&mut self) -> Result<ReallocatedCache, StoreError> {
+        Ok(ReallocatedCache::default())
+    }
+
+    fn grow(&mut self, cache: &mut ReallocatedCache, tokens: u64) -> Result<(), StoreError> {
+        if tokens <= cache.capacity_tokens {
+            return Ok(());
+        }
+        let doubled = cache.capacity_tokens.saturating_mul(2).min(self.setting.context).max(tokens);
+        let mut planes = self.allocate(doubled).map_err(|error| store_error(&error))?;
+        self.copy(&cache.planes, &mut planes).map_err(|error| store_error(&error))?;
+        *cache = ReallocatedCache { planes, capacity_tokens: doubled };
+        Ok(())
+    }
+
+    fn fill(&mut self, cache: &mut ReallocatedCache, from: u64, to: u64) -> Result<(), StoreError> {
+        if self.setting.touch == Touch::Nothing {
+            return Ok(());
+        }
+        for (plane, allocation) in cache.planes.iter_mut().enumerate() {
+            let bytes = allocation.as_mut_slice().map_err(|error| store_error(&error))?;
+            rows::write(bytes, self.setting.row_bytes, plane, from..to)?;
+        }
+        Ok(())
+    }
+
+    fn close(&mut self, cache: ReallocatedCache, tokens: u64) -> Result<(), StoreError> {
+        if self.setting.touch == Touch::Rows {
+            for (plane, allocation) in cache.planes.iter().enumerate() {
+                let bytes = allocation.as_slice().map_err(|error| store_error(&error))?;
+                rows::check(bytes, self.setting.row_bytes, plane, tokens)?;
+            }
+        }
+        let closed = cache.planes.into_iter().try_for_each(Allocation::close);
+        closed.map_err(|error| StoreError::Broken(error.to_string()))
+    }
+
+    fn owned_bytes(&self) -> u64 {
+        self.setting.owned_bytes()
+    }
+}

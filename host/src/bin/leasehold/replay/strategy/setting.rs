@@ -1,0 +1,76 @@
+//! What all strategies of one run share: the host, the backing, and the sizes that a model gives.
+
+use super::super::geometry::ModelGeometry;
+use super::super::store::StoreError;
+use super::rows::Touch;
+use leasehold::{BackingHandle, Error, Governor, Host};
+
+/// What all strategies of one run share.
+#[derive(Clone, Debug)]
+pub(crate) struct Setting<'run> {
+    pub(crate) host: &'run Host,
+    pub(crate) governor: Governor,
+    pub(crate) backing: BackingHandle,
+    pub(crate) planes: usize,
+    /// Bytes of one token in one plane.
+    pub(crate) row_bytes: u64,
+    /// The most tokens of one request.
+    pub(crate) context: u64,
+    pub(crate) touch: Touch,
+}
+
+impl<'run> Setting<'run> {
+    pub(crate) fn new(
+        host: &'run Host,
+        backing: BackingHandle,
+        model: &ModelGeometry,
+        context: u64,
+        touch: Touch,
+    ) -> Result<Self, String> {
+        let row_bytes = model.plane_bytes_per_token();
+        let too_large = || format!("{} x {context} tokens are more bytes than there are addresses", model.name());
+        row_bytes.checked_mul(context).ok_or_else(too_large)?;
+        let planes = usize::try_from(model.planes()).map_err(|_| too_large())?;
+        Ok(Self { host, governor: host.governor(), backing, planes, row_bytes, context, touch })
+    }
+
+    /// Bytes of one plane that hold so many tokens, at most the context.
+    pub(crate) fn plane_bytes(&self, tokens: u64) -> u64 {
+        self.row_bytes.saturating_mul(tokens)
+    }
+
+    /// Refuses a request that is longer than the context, or whose planes of so many bytes each are more than the
+    /// budget.
+    pub(crate) fn fits(&self, tokens: u64, plane_bytes: u64) -> Result<(), String> {
+        if tokens > self.context {
+            let context = self.context;
+            return Err(format!("{tokens} tokens are more than the context of {context}; raise --max-context"));
+        }
+        let unit = self.backing.capabilities().granularity().unwrap_or(1);
+        let planes = u64::try_from(self.planes).unwrap_or(u64::MAX);
+        let needed = plane_bytes.checked_next_multiple_of(unit).unwrap_or(u64::MAX).saturating_mul(planes);
+        let limit = self.books().0;
+        if needed > limit {
+            return Err(format!("needs {needed} bytes for {tokens} tokens, the budget is {limit}; raise --budget"));
+        }
+        Ok(())
+    }
+
+    pub(crate) fn owned_bytes(&self) -> u64 {
+        self.books().1
+    }
+
+    /// Limit and use of the backing's domain.
+    fn books(&self) -> (u64, u64) {
+        let snapshot = self.governor.snapshot();
+        snapshot.domain(self.backing.domain()).map_or((0, 0), |domain| (domain.limit_bytes, domain.used_bytes))
+    }
+}
+
+/// A refusal that making room may help with is no reason to stop.
+pub(crate) fn store_error(error: &Error) -> StoreError {
+    match error.is_exhausted() {
+        true => StoreError::Exhausted(error.to_string()),
+        false => StoreError::Broken(error.to_string()),
+    }
+}
