@@ -39,8 +39,9 @@ pub trait Backing: Send + Sync {
     ///
     /// # Errors
     ///
-    /// [`OutOfMemory`](crate::ErrorKind::OutOfMemory), [`InvalidRequest`](crate::ErrorKind::InvalidRequest), and the
-    /// kinds that fit the device. Nothing is left behind.
+    /// [`OutOfMemory`](crate::ErrorKind::OutOfMemory),
+    /// [`AddressSpaceExhausted`](crate::ErrorKind::AddressSpaceExhausted),
+    /// [`InvalidRequest`](crate::ErrorKind::InvalidRequest), and the kinds that fit the device. Nothing is left behind.
     fn allocate(&self, request: &AllocateRequest) -> Result<Allocation, BackingError>;
 
     /// The one terminal release, for regions and plain allocations. Whatever is committed in a region goes with it.

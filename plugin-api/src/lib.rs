@@ -87,3 +87,7 @@ pub use virtual_backing::VirtualBacking;
 
 #[doc(hidden)]
 pub use inventory;
+
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/plugin-author-guide.md")]
+struct PluginAuthorGuide;

@@ -5,7 +5,8 @@ use crate::{BackingError, Change, CommitRange, Region, RegionId, ReserveRequest}
 /// Memory that grows behind a fixed address.
 ///
 /// One call takes ranges of many regions, so that all key and value planes of all layers grow in one crossing. Every
-/// range lies within its region and covers whole granules; no two ranges of one call overlap.
+/// range lies within its region and covers whole granules; no two ranges of one call overlap. A call without ranges
+/// succeeds and changes nothing.
 pub trait VirtualBacking: Send + Sync {
     /// The unit of commit in bytes: a power of two, the same for the life of the backing.
     fn granularity(&self) -> u64;
@@ -23,8 +24,10 @@ pub trait VirtualBacking: Send + Sync {
     /// # Errors
     ///
     /// [`AlreadyCommitted`](crate::ErrorKind::AlreadyCommitted) when a range holds a committed granule,
-    /// [`OutOfMemory`](crate::ErrorKind::OutOfMemory), [`UnknownId`](crate::ErrorKind::UnknownId), and the kinds that
-    /// fit the device. Nothing is changed.
+    /// [`InvalidRequest`](crate::ErrorKind::InvalidRequest) when a range is not in whole granules, leaves its region or
+    /// overlaps another, [`OutOfMemory`](crate::ErrorKind::OutOfMemory),
+    /// [`AddressSpaceExhausted`](crate::ErrorKind::AddressSpaceExhausted) when no more mappings are left,
+    /// [`UnknownId`](crate::ErrorKind::UnknownId), and the kinds that fit the device. Nothing is changed.
     fn commit(&self, ranges: &[CommitRange]) -> Result<Change, BackingError>;
 
     /// Takes the physical memory behind every range away. The bytes are lost, the address space stays.
@@ -32,9 +35,9 @@ pub trait VirtualBacking: Send + Sync {
     /// # Errors
     ///
     /// [`NotCommitted`](crate::ErrorKind::NotCommitted) when a range holds a granule that is not committed (nothing is
-    /// changed), and the kinds that fit the device. Where the mechanism itself can't undo a half-done decommit, each
-    /// region keeps a prefix of what it had committed, and [`committed_bytes`](VirtualBacking::committed_bytes) tells
-    /// how much: the host asks after every failure.
+    /// changed), and the kinds that fit the device. Where the mechanism itself can't undo a half-done decommit, it
+    /// works from the end of each range backwards, so that a region whose commitment ends with its range keeps a prefix
+    /// of it; [`committed_bytes`](VirtualBacking::committed_bytes) tells how much: the host asks after every failure.
     fn decommit(&self, ranges: &[CommitRange]) -> Result<Change, BackingError>;
 
     /// Says what committing the ranges would newly map and newly own, without doing it.

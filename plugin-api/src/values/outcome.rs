@@ -34,7 +34,7 @@ pub enum ReleaseOutcome {
     Failed(BackingError),
     /// Some of it happened. The id serves only for further releases; what remains stays charged.
     Quarantined {
-        /// Physical bytes that are still owned.
+        /// Physical bytes that are still owned; 0 where addresses alone are still held.
         remaining_bytes: u64,
         /// Why the rest could not be given back.
         error: BackingError,
