@@ -1,5 +1,4 @@
 //! The program that the README shows is the example, and it runs.
-#![expect(clippy::unwrap_used, reason = "a test that can't start fails")]
 
 #[path = "../examples/kv_cache.rs"]
 #[expect(dead_code, reason = "its main is not called")]

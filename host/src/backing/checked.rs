@@ -8,7 +8,8 @@
 //! What it does *not* do: charge budgets (see `buffer`), or load anything (see `loader`).
 
 use super::quarantine::{Quarantined, ReapReport};
-use super::{AddressMap, BackingFault, Capabilities, Operation, ServiceContext, answers};
+use super::{AddressMap, Capabilities, ServiceContext, answers};
+use crate::error::{BackingFault, Operation};
 use crate::governor::{DomainBooks, Lease};
 use leasehold_plugin_api::{
     Accounting, Address, AllocateRequest, Allocation, AllocationId, Backing, BackingError, Change, CommitRange,

@@ -19,7 +19,6 @@
 mod answers;
 mod capabilities;
 mod checked;
-mod fault;
 mod imported;
 mod live_ranges;
 mod quarantine;
@@ -27,7 +26,6 @@ mod services;
 
 pub use capabilities::Capabilities;
 pub(crate) use checked::{CheckedBacking, Discovery, Placement, contain, destroy};
-pub(crate) use fault::{BackingFault, Operation};
 pub(crate) use imported::ForeignEntry;
 pub(crate) use live_ranges::AddressMap;
 pub use quarantine::ReapReport;

@@ -1,10 +1,9 @@
 //! Memory that is committed as a whole: what never grows, and what reallocating engines use.
 
 use super::bytes;
-use super::error::BufferError;
 use crate::admission::{self, Payer};
 use crate::backing::{CheckedBacking, Placement};
-use crate::error::{Error, TierExhausted};
+use crate::error::{BufferError, Error, TierExhausted};
 use crate::governor::GovernorCore;
 use leasehold_plugin_api::{Address, HolderId, MemoryRole, ReleaseTarget};
 use std::sync::Arc;

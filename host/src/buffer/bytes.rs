@@ -1,8 +1,8 @@
 //! Addresses as slices, where the CPU can touch them.
 #![expect(unsafe_code, reason = "makes slices of memory that a backing has committed")]
 
-use super::error::BufferError;
 use crate::backing::CheckedBacking;
+use crate::error::BufferError;
 use leasehold_plugin_api::{Address, HostAccess};
 use std::slice;
 use std::sync::Arc;

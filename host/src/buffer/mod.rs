@@ -17,13 +17,11 @@
 
 mod allocation;
 mod bytes;
-mod error;
 mod growth;
 mod set;
 mod single;
 
 pub use allocation::{Allocation, AllocationSpec};
-pub(crate) use error::BufferError;
 pub use growth::GrowthPolicy;
 pub use set::{BufferSet, BufferSpec};
 pub use single::Buffer;

@@ -9,11 +9,10 @@
 //! 2. The lease, where there is one, holds exactly the bytes that the planes own.
 
 use super::bytes;
-use super::error::BufferError;
 use super::growth::{GrowthPolicy, round_up};
 use crate::admission::{self, Payer};
 use crate::backing::{CheckedBacking, Placement};
-use crate::error::{Error, TierExhausted};
+use crate::error::{BufferError, Error, TierExhausted};
 use crate::governor::GovernorCore;
 use leasehold_plugin_api::{Address, Change, CommitRange, HolderId, MemoryRole, Region, ReleaseTarget};
 use std::sync::Arc;

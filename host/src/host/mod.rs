@@ -21,7 +21,6 @@ mod find;
 mod report;
 
 pub use builder::HostBuilder;
-pub(crate) use find::FindError;
 pub use find::Requirements;
 pub use report::{BackingReport, BackingState, Stage, StageReport};
 

@@ -1,7 +1,7 @@
 //! Carries `leasehold replay` out: reads or draws the trace, runs each strategy on each backing, prints the report.
 
 use super::arguments::ReplayArguments;
-use super::outcome::RunSummary;
+use super::outcome::{Run, RunSummary};
 use super::scheduler::{ReplayOptions, replay};
 use super::store::CacheStore;
 use super::strategy::{ReallocatedStore, ReservedStore, Setting, StrategyName, Touch};
@@ -23,14 +23,6 @@ const SYNTHETIC_REQUESTS: u64 = 128;
 const SYNTHETIC_SIGMA: f64 = 1.0;
 /// Its budget, unless `--budget` says otherwise: small enough that requests compete for it on any machine.
 const SYNTHETIC_BUDGET_BYTES: u64 = 512 << 20;
-
-/// One strategy on one backing.
-#[derive(Debug)]
-pub(super) struct Run {
-    pub(super) backing: String,
-    pub(super) strategy: StrategyName,
-    pub(super) summary: RunSummary,
-}
 
 pub(crate) fn run(registry: Option<PathBuf>, arguments: &ReplayArguments) -> Result<(), Failure> {
     let trace = trace(arguments)?;

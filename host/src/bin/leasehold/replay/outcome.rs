@@ -1,6 +1,15 @@
 //! What one run of the scheduler found.
 
 use super::latency::GrowthLatency;
+use super::strategy::StrategyName;
+
+/// One strategy on one backing.
+#[derive(Debug)]
+pub(crate) struct Run {
+    pub(crate) backing: String,
+    pub(crate) strategy: StrategyName,
+    pub(crate) summary: RunSummary,
+}
 
 /// One trace over one store. `completed + refused` is the number of requests.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,7 +1,6 @@
 //! The report of `leasehold replay` for people.
 
-use super::command::Run;
-use super::outcome::RefusedRequest;
+use super::outcome::{RefusedRequest, Run};
 use super::trace::Trace;
 use crate::output;
 use bytesize::ByteSize;

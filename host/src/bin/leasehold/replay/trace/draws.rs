@@ -8,7 +8,7 @@ use std::time::Duration;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, Exp, LogNormal};
 
-use super::synthetic::{SyntheticError, check};
+use super::settings::{SyntheticError, check};
 
 /// The longest prompt, and the longest output, ever drawn.
 pub(super) const MAX_LENGTH_TOKENS: u64 = 1 << 20;

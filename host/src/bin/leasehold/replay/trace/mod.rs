@@ -11,6 +11,7 @@ mod draws;
 mod error;
 mod lines;
 mod mooncake;
+mod settings;
 pub(crate) mod synthetic;
 
 use std::fmt;

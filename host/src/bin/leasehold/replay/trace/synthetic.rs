@@ -12,6 +12,7 @@ use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
 use super::draws::{Gaps, Lengths};
+use super::settings::{SyntheticError, check};
 use super::{Request, Trace, TraceFormat};
 
 /// What to draw.
@@ -28,15 +29,6 @@ pub(crate) struct SyntheticWorkload {
     /// conversations are.
     pub(crate) sigma: f64,
     pub(crate) requests_per_second: f64,
-}
-
-/// A workload that can't be drawn.
-#[derive(Debug, thiserror::Error, PartialEq)]
-#[error("synthetic workload: {setting} is {seen}: wanted {wanted}; correct it")]
-pub(crate) struct SyntheticError {
-    setting: &'static str,
-    seen: String,
-    wanted: String,
 }
 
 impl SyntheticWorkload {
@@ -64,21 +56,6 @@ impl SyntheticWorkload {
         rng.set_stream(stream);
         rng
     }
-}
-
-impl SyntheticError {
-    pub(super) fn new(setting: &'static str, seen: impl ToString, wanted: &str) -> Self {
-        Self { setting, seen: seen.to_string(), wanted: wanted.to_owned() }
-    }
-}
-
-pub(super) fn check(
-    setting: &'static str,
-    seen: impl ToString,
-    holds: bool,
-    wanted: &str,
-) -> Result<(), SyntheticError> {
-    if holds { Ok(()) } else { Err(SyntheticError::new(setting, seen, wanted)) }
 }
 
 #[cfg(test)]

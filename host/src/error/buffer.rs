@@ -1,7 +1,6 @@
 //! Why a buffer was not made, grown, shrunk or given back.
 
-use crate::backing::BackingFault;
-use crate::error::{ErrorKind, TierExhausted};
+use super::{BackingFault, ErrorKind, TierExhausted};
 use leasehold_plugin_api::BackingError;
 use std::sync::Arc;
 

@@ -1,51 +1,26 @@
 //! The one error of the library: opaque, with a kind to act on and words for people.
 //!
-//! Each stage has a small enum of its own beside its code; this file puts them behind one type. Texts say what failed,
+//! Each stage has a small enum of its own here, or beside its code where it holds places in a text; this file puts them
+//! behind one type. Texts say what failed,
 //! why (seen, wanted) and what to do.
 
-use crate::admission::AdmissionError;
-use crate::backing::BackingFault;
-use crate::buffer::BufferError;
-use crate::host::FindError;
-use crate::registry::{RegistryError, SelectionError};
-use leasehold_plugin_api::{self as api, Domain, MemoryRole, Tier};
-use std::fmt;
+mod admission;
+mod backing;
+mod buffer;
+mod exhausted;
+mod find;
+mod kind;
 
-/// What kind of failure it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum ErrorKind {
-    /// The registry file or a selection can't be read or is wrong. The text names line and column.
-    Registry,
-    /// A backing that the registry file calls required is not ready.
-    RequiredBacking,
-    /// No backing that is ready fits the requirements, or none has that name.
-    NoBackingFits,
-    /// No books are kept of that domain.
-    UnknownDomain,
-    /// The backing keeps other books than this governor's, or belongs to another host.
-    AuthorityMismatch,
-    /// The backing hasn't got the capability that is needed.
-    Unsupported,
-    /// A size, alignment or range that could never be granted.
-    InvalidRequest,
-    /// The growth would pass the reservation.
-    CapacityExceeded,
-    /// The budget of the domain is used up. Making room and trying again may help.
-    TierExhausted,
-    /// The system or device has no memory left. Making room and trying again may help.
-    OutOfMemory,
-    /// The system or device has no address space, or no more mappings, left.
-    AddressSpaceExhausted,
-    /// The backing is out of service: it broke the contract, panicked, or lost its device.
-    OutOfService,
-    /// Some memory could not be given back yet. It stays charged; see [`Host::reap`](crate::Host::reap).
-    NotReleased,
-    /// Any other failure that the backing reported.
-    Backing,
-    /// The operating system failed the host itself.
-    System,
-}
+pub(crate) use admission::AdmissionError;
+pub(crate) use backing::{BackingFault, Operation};
+pub(crate) use buffer::BufferError;
+pub use exhausted::TierExhausted;
+pub(crate) use find::FindError;
+pub use kind::ErrorKind;
+
+use crate::registry::{RegistryError, SelectionError};
+use leasehold_plugin_api::{BackingError, Domain};
+use std::fmt;
 
 /// Why something that was asked of the library did not happen. What was there before is as it was, unless the text
 /// says otherwise.
@@ -76,49 +51,6 @@ enum Reason {
     #[error("no budget set: /proc/meminfo does not say how much memory there is ({0}); mount /proc")]
     NoMemorySize(String),
 }
-
-/// A budget that is used up, with the figures on which the request was refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TierExhausted {
-    /// Whose budget.
-    pub domain: Domain,
-    /// What the memory was for.
-    pub role: MemoryRole,
-    /// Bytes that were asked for.
-    pub requested_bytes: u64,
-    /// Bytes in use at that moment.
-    pub used_bytes: u64,
-    /// Bytes that may be used.
-    pub limit_bytes: u64,
-}
-
-impl TierExhausted {
-    /// The kind of memory.
-    #[must_use]
-    pub fn tier(&self) -> Tier {
-        self.domain.tier()
-    }
-
-    /// Bytes that were left at that moment.
-    #[must_use]
-    pub fn available_bytes(&self) -> u64 {
-        self.limit_bytes.saturating_sub(self.used_bytes)
-    }
-}
-
-impl fmt::Display for TierExhausted {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { domain, role, requested_bytes, limit_bytes, .. } = self;
-        let available = self.available_bytes();
-        write!(
-            formatter,
-            "asks {requested_bytes} bytes on {domain} for {role}, {available} of {limit_bytes} left; \
-             lower the request or raise budget.\"{domain}\" in registry.toml"
-        )
-    }
-}
-
-impl std::error::Error for TierExhausted {}
 
 impl Error {
     pub(crate) fn unknown_domain(domain: Domain) -> Self {
@@ -166,7 +98,7 @@ impl Error {
 
     /// The failure as the backing reported it.
     #[must_use]
-    pub fn backing_error(&self) -> Option<&api::BackingError> {
+    pub fn backing_error(&self) -> Option<&BackingError> {
         match &*self.0 {
             Reason::Backing(fault) => fault.backing_error(),
             Reason::Buffer(error) => error.backing_error(),

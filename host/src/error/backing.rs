@@ -1,6 +1,6 @@
 //! What can go wrong in a call to a backing.
 
-use crate::error::ErrorKind;
+use super::ErrorKind;
 use leasehold_plugin_api::{self as api, BackingError};
 use std::fmt;
 use std::sync::Arc;

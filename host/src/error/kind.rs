@@ -1,0 +1,37 @@
+//! What kind of failure it is: what users act on.
+
+/// What kind of failure it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// The registry file or a selection can't be read or is wrong. The text names line and column.
+    Registry,
+    /// A backing that the registry file calls required is not ready.
+    RequiredBacking,
+    /// No backing that is ready fits the requirements, or none has that name.
+    NoBackingFits,
+    /// No books are kept of that domain.
+    UnknownDomain,
+    /// The backing keeps other books than this governor's, or belongs to another host.
+    AuthorityMismatch,
+    /// The backing hasn't got the capability that is needed.
+    Unsupported,
+    /// A size, alignment or range that could never be granted.
+    InvalidRequest,
+    /// The growth would pass the reservation.
+    CapacityExceeded,
+    /// The budget of the domain is used up. Making room and trying again may help.
+    TierExhausted,
+    /// The system or device has no memory left. Making room and trying again may help.
+    OutOfMemory,
+    /// The system or device has no address space, or no more mappings, left.
+    AddressSpaceExhausted,
+    /// The backing is out of service: it broke the contract, panicked, or lost its device.
+    OutOfService,
+    /// Some memory could not be given back yet. It stays charged; see [`Host::reap`](crate::Host::reap).
+    NotReleased,
+    /// Any other failure that the backing reported.
+    Backing,
+    /// The operating system failed the host itself.
+    System,
+}
