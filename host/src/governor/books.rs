@@ -38,6 +38,16 @@ impl DomainBooks {
     pub(crate) fn ledger(&self) -> &Ledger {
         &self.ledger
     }
+
+    fn snapshot(&self) -> DomainSnapshot {
+        DomainSnapshot {
+            domain: self.domain,
+            authority: self.authority,
+            limit_bytes: self.ledger.limit(),
+            used_bytes: self.ledger.used(),
+            peak_bytes: self.ledger.peak(),
+        }
+    }
 }
 
 /// 128 bits of OS randomness: a counter would repeat itself in every library that has a copy of it.
@@ -71,7 +81,7 @@ impl GovernorCore {
 
     pub(crate) fn snapshot(&self) -> GovernorSnapshot {
         let domains = self.domains.read().unwrap_or_else(PoisonError::into_inner);
-        GovernorSnapshot { domains: domains.values().map(|books| DomainSnapshot::of(books)).collect() }
+        GovernorSnapshot { domains: domains.values().map(|books| books.snapshot()).collect() }
     }
 }
 

@@ -1,6 +1,5 @@
 //! What the books say at one moment.
 
-use super::books::DomainBooks;
 use leasehold_plugin_api::{AuthorityId, Domain};
 use std::fmt;
 
@@ -27,17 +26,6 @@ pub struct DomainSnapshot {
 }
 
 impl DomainSnapshot {
-    pub(super) fn of(books: &DomainBooks) -> Self {
-        let ledger = books.ledger();
-        Self {
-            domain: books.domain(),
-            authority: books.authority(),
-            limit_bytes: ledger.limit(),
-            used_bytes: ledger.used(),
-            peak_bytes: ledger.peak(),
-        }
-    }
-
     /// What may still be taken.
     #[must_use]
     pub fn available_bytes(&self) -> u64 {

@@ -3,8 +3,8 @@
 //! A stage that fails ends the entry there, with a state and a reason; what was made by then is destroyed. Backings that
 //! are linked in, loaded, or brought by the program differ only in how they are made.
 
-use super::builder::Brought;
-use super::report::{BackingReport, BackingState, Stage, StageReport};
+use super::entry::Entry;
+use super::report::{BackingState, Stage};
 use crate::backing::{AddressMap, CheckedBacking, Discovery, ServiceContext, contain, destroy};
 use crate::error::Error;
 use crate::governor::{DomainBooks, GovernorCore};
@@ -16,93 +16,13 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// One backing of the host, whatever became of it.
-#[derive(Debug)]
-pub(super) struct Entry {
-    name: Arc<str>,
-    library: String,
-    priority: i64,
-    required: bool,
-    door: Option<Door>,
-    /// Why there is no backing; [`BackingState::Ready`] when there is one.
-    state: BackingState,
-    backing: Option<Arc<CheckedBacking>>,
-    stages: Vec<StageReport>,
-}
+/// How a backing that the program brings is made.
+type Factory = Box<dyn FnOnce(HostServices) -> Result<Box<dyn Backing>, BackingError>>;
 
-impl Entry {
-    fn new(name: &str, library: String) -> Self {
-        Self {
-            name: name.into(),
-            library,
-            priority: 0,
-            required: false,
-            door: None,
-            state: BackingState::Ready,
-            backing: None,
-            stages: Vec::new(),
-        }
-    }
-
-    pub(super) fn name(&self) -> &str {
-        &self.name
-    }
-
-    pub(super) fn priority(&self) -> i64 {
-        self.priority
-    }
-
-    pub(super) fn is_required(&self) -> bool {
-        self.required
-    }
-
-    pub(super) fn backing(&self) -> Option<&Arc<CheckedBacking>> {
-        self.backing.as_ref()
-    }
-
-    pub(super) fn state(&self) -> BackingState {
-        match self.backing.as_ref().and_then(|backing| backing.retired()) {
-            Some(reason) => BackingState::Retired { reason: reason.to_owned() },
-            None => self.state.clone(),
-        }
-    }
-
-    pub(super) fn report(&self) -> BackingReport {
-        let backing = self.backing.as_ref();
-        BackingReport {
-            name: self.name.to_string(),
-            library: self.library.clone(),
-            required: self.required,
-            priority: self.priority,
-            door: self.door,
-            state: self.state(),
-            description: backing.map(|backing| backing.description().clone()),
-            capabilities: backing.map(|backing| backing.capabilities().names()).unwrap_or_default(),
-            granularity: backing.and_then(|backing| backing.capabilities().granularity()),
-            accounting: backing.map(|backing| backing.accounting()),
-            authority: backing.map(|backing| backing.books().authority()),
-            stages: self.stages.clone(),
-        }
-    }
-
-    fn passed(&mut self, stage: Stage, finding: impl Into<String>) {
-        self.stages.push(StageReport { stage, finding: finding.into() });
-    }
-
-    /// Ends the entry at a stage.
-    fn ended(mut self, stage: Stage, state: BackingState) -> Self {
-        let finding = format!("{}: {}", state.name(), state.reason().unwrap_or_default());
-        if !matches!(state, BackingState::Disabled { .. }) {
-            tracing::warn!(backing = &*self.name, "{finding}");
-        }
-        self.stages.push(StageReport { stage, finding });
-        self.state = state;
-        self
-    }
-
-    fn rejected(self, stage: Stage, reason: impl Into<String>) -> Self {
-        self.ended(stage, BackingState::Rejected { stage, reason: reason.into() })
-    }
+/// A backing that the program brings itself.
+pub(super) struct Brought {
+    pub(super) name: String,
+    pub(super) create: Factory,
 }
 
 /// What all entries of one host share while they are assembled.

@@ -1,6 +1,7 @@
 //! What a host is made from: a registry file, a selection, and backings that the program brings itself.
 
-use super::assembly::{Assembly, Entry};
+use super::assembly::{Assembly, Brought};
+use super::entry::Entry;
 use super::{Host, find};
 use crate::error::Error;
 use crate::governor::GovernorCore;
@@ -9,15 +10,6 @@ use leasehold_plugin_api::{Backing, BackingError, Domain, HostServices};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-
-/// How a backing that the program brings is made.
-type Factory = Box<dyn FnOnce(HostServices) -> Result<Box<dyn Backing>, BackingError>>;
-
-/// A backing that the program brings itself.
-pub(super) struct Brought {
-    pub(super) name: String,
-    pub(super) create: Factory,
-}
 
 /// What a host is made from. Without a registry file it has the built-in `host-mmap`, unless the program brings
 /// backings of its own.

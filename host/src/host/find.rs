@@ -1,7 +1,7 @@
 //! The choice of a backing by name, or by what it must offer.
 
 use super::BackingHandle;
-use super::assembly::Entry;
+use super::entry::Entry;
 use crate::backing::CheckedBacking;
 use crate::error::FindError;
 use leasehold_plugin_api::{DeviceKey, HostAccess, Tier};

@@ -9,7 +9,7 @@
 //! ```
 //!
 //! * `assembly`: one entry of the manifest through every stage. One backing's trouble never stops the others.
-//! * `report`: what became of each entry, stage by stage.
+//! * `entry`, `report`: what became of each entry, stage by stage.
 //! * `find`: the choice of a backing by what it must offer.
 //!
 //! A [`Host`] owns its governor and its backings. A backing lives until the host and the last buffer on it are gone;
@@ -17,6 +17,7 @@
 
 mod assembly;
 mod builder;
+mod entry;
 mod find;
 mod report;
 
@@ -28,7 +29,7 @@ use crate::backing::{Capabilities, CheckedBacking, ReapReport};
 use crate::buffer::{Allocation, AllocationSpec, Buffer, BufferSet, BufferSpec};
 use crate::error::Error;
 use crate::governor::{Governor, GovernorCore, GovernorSnapshot};
-use assembly::Entry;
+use entry::Entry;
 use leasehold_plugin_api::{Accounting, Description, Domain};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
