@@ -27,6 +27,7 @@ const SYNTHETIC_BUDGET_BYTES: u64 = 512 << 20;
 pub(crate) fn run(registry: Option<PathBuf>, arguments: &ReplayArguments) -> Result<(), Failure> {
     let trace = trace(arguments)?;
     let (host, backings) = host(registry, arguments)?;
+    say_where_from(&host, &backings);
     let mut runs = Vec::new();
     for backing in &backings {
         for strategy in strategies(arguments) {
@@ -79,6 +80,16 @@ fn host(registry: Option<PathBuf>, arguments: &ReplayArguments) -> Result<(Host,
         }
     }
     Ok((host, backings))
+}
+
+/// Says which library each backing came from.
+fn say_where_from(host: &Host, backings: &[BackingHandle]) {
+    for report in host.backings() {
+        if backings.iter().any(|backing| backing.name() == report.name) {
+            let door = report.door.map(|door| format!(" (door: {door})")).unwrap_or_default();
+            eprintln!("backing: {} from {}{door}", report.name, report.library);
+        }
+    }
 }
 
 fn touch(arguments: &ReplayArguments) -> Touch {
