@@ -8,7 +8,7 @@
 //! What it does *not* do: charge budgets (see `buffer`), or load anything (see `loader`).
 
 use super::quarantine::{Quarantined, ReapReport};
-use super::{AddressMap, BackingFault, Capabilities, Operation, ServiceContext, answers};
+use super::{AddressMap, BackingFault, Capabilities, Operation, ServiceContext, answers, imported};
 use crate::governor::{DomainBooks, Lease};
 use leasehold_plugin_api::{
     Accounting, Address, AllocateRequest, Allocation, AllocationId, Backing, BackingError, Change, CommitRange,
@@ -59,6 +59,7 @@ pub(crate) struct Discovery {
 impl Discovery {
     /// Asks everything once, and refuses what could never be used.
     pub(crate) fn ask(inner: &dyn Backing) -> Result<Self, BackingError> {
+        let _ = imported::take_unanswered();
         let discovery = contain(|| {
             Ok(Self {
                 description: inner.describe(),
@@ -66,6 +67,9 @@ impl Discovery {
                 capabilities: Capabilities::ask(inner),
             })
         })?;
+        if let Some(error) = imported::take_unanswered() {
+            return Err(error);
+        }
         if let Some(granularity) = discovery.capabilities.granularity() {
             answers::granularity(granularity).map_err(|breach| BackingError::new(ErrorKind::Internal, breach))?;
         }
