@@ -30,8 +30,8 @@ fn with_liar(lie: &str, test: impl Fn(Scene<'_>)) {
         println!("{lie} over the door {door}");
         Log::during(|log| {
             test(Scene { host: registry.host(), log });
-            assert_eq!(log.count("liar", "ended"), log.count("liar", "created"), "{lie}: {:?}", log.lines());
-            assert_eq!(log.count("ledgered", "ended"), 1, "{lie}");
+            assert_eq!(log.count("liar", "destroyed"), log.count("liar", "created"), "{lie}: {:?}", log.lines());
+            assert_eq!(log.count("ledgered", "destroyed"), 1, "{lie}");
         });
     }
 }
@@ -134,7 +134,7 @@ fn a_backing_that_could_never_be_used_is_rejected_and_destroyed() {
             let BackingState::Rejected { stage: at, reason } = scene.state() else { panic!("{:?}", scene.state()) };
             assert_eq!(at, stage, "{reason}");
             assert!(reason.starts_with(words), "{reason}");
-            assert_eq!((scene.log.count("liar", "created"), scene.log.count("liar", "ended")), (1, 1));
+            assert_eq!((scene.log.count("liar", "created"), scene.log.count("liar", "destroyed")), (1, 1));
             let error = scene.host.backing("liar").expect_err("it is not handed out");
             assert_error(&error, ErrorKind::NoBackingFits, &format!("backing \"liar\" is rejected: {reason}"));
             assert_eq!(scene.host.snapshot().domains.len(), 1, "no books are opened for what was rejected");
@@ -235,6 +235,23 @@ fn a_refund_of_what_was_never_charged_is_refused_and_takes_nobodys_budget() {
         buffer.close().expect("what it holds is still given back");
         other.close().expect("is given back");
         scene.assert_cleaned_up(&liar, words);
+    });
+}
+
+#[test]
+fn what_a_backing_charged_and_never_refunded_comes_back_with_its_end() {
+    with_liar("charge-and-forget", |scene| {
+        assert_eq!((scene.used(), scene.state()), (2 * GRANULE, BackingState::Ready));
+        scene.assert_others_work();
+        let governor = scene.host.governor();
+        drop(scene.host);
+        assert_eq!(governor.snapshot().domain(Domain::Host).expect("has books").used_bytes, 0);
+        assert!(scene.log.has("liar", "ended with 8192 bytes charged; they are refunded"));
+    });
+    with_liar("charge-and-panic", |scene| {
+        assert!(matches!(scene.state(), BackingState::Rejected { stage: Stage::Create, .. }), "{:?}", scene.state());
+        assert_eq!(scene.used(), 0, "a backing that was not made holds nothing");
+        scene.assert_others_work();
     });
 }
 
@@ -368,7 +385,7 @@ fn a_panic_at_the_end_of_a_backing_is_logged_under_its_name() {
         buffer.grow_to(GRANULE).expect("grows");
         let governor = scene.host.governor();
         drop((liar, scene.host));
-        assert_eq!(scene.log.count("liar", "ended"), 0, "a backing lives while a buffer is on it");
+        assert_eq!(scene.log.count("liar", "destroyed"), 0, "a backing lives while a buffer is on it");
         drop(buffer);
         let line = scene.log.lines().into_iter().find(|line| line.message.contains("told to: PanicInDrop"));
         let line = line.expect("the panic is logged");
