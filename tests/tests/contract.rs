@@ -378,6 +378,23 @@ fn a_panic_in_release_keeps_the_bytes_charged_until_the_backing_ends() {
 }
 
 #[test]
+fn a_release_that_keeps_something_back_names_it_and_keeps_just_that_charged() {
+    with_liar("release-in-two-steps", |scene| {
+        let liar = scene.liar();
+        let mut buffer = scene.buffer(&liar).expect("is admitted");
+        buffer.grow_to(2 * GRANULE).expect("grows");
+        let words = "told to keep one granule back; 4096 bytes stay charged: call reap() to try again";
+        assert_error(&buffer.close().expect_err("something is kept back"), ErrorKind::NotReleased, words);
+        assert_eq!((scene.used(), scene.state()), (GRANULE, BackingState::Ready), "a backing may do that");
+        let report = scene.host.reap();
+        assert_eq!((report.released, report.remaining, report.remaining_bytes), (1, 0, 0));
+        assert_eq!(scene.used(), 0);
+        scene.assert_all_given_back();
+        scene.assert_others_work();
+    });
+}
+
+#[test]
 fn a_panic_at_the_end_of_a_backing_is_logged_under_its_name() {
     with_liar("panic-in-drop", |scene| {
         let liar = scene.liar();

@@ -36,6 +36,13 @@ pub(crate) struct Placement {
     pub(crate) holder: HolderId,
 }
 
+/// Memory that a backing did not take back: it stays charged in the backing's quarantine.
+#[derive(Debug)]
+pub(crate) struct Unreleased {
+    pub(crate) fault: BackingFault,
+    pub(crate) remaining_bytes: u64,
+}
+
 /// A backing whose every answer is checked.
 pub(crate) struct CheckedBacking {
     name: Arc<str>,
@@ -239,7 +246,7 @@ impl CheckedBacking {
         base: Address,
         owned_bytes: u64,
         lease: Option<Lease>,
-    ) -> Result<(), BackingFault> {
+    ) -> Result<(), Unreleased> {
         let entry = Quarantined { target, base, lease, remaining_bytes: owned_bytes };
         match self.try_release(entry) {
             Ok(()) => Ok(()),
@@ -250,8 +257,9 @@ impl CheckedBacking {
                     entry.target,
                     entry.remaining_bytes
                 );
+                let remaining_bytes = entry.remaining_bytes;
                 self.lock_quarantine().push(entry);
-                Err(self.failed(Operation::Release, error))
+                Err(Unreleased { fault: self.failed(Operation::Release, error), remaining_bytes })
             }
         }
     }

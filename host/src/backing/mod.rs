@@ -26,7 +26,7 @@ mod quarantine;
 mod services;
 
 pub use capabilities::Capabilities;
-pub(crate) use checked::{CheckedBacking, Discovery, Placement, contain, destroy};
+pub(crate) use checked::{CheckedBacking, Discovery, Placement, Unreleased, contain, destroy};
 pub(crate) use fault::{BackingFault, Operation};
 pub(crate) use imported::ForeignEntry;
 pub(crate) use live_ranges::AddressMap;

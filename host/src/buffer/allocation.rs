@@ -3,7 +3,7 @@
 use super::bytes;
 use super::error::BufferError;
 use crate::admission::{self, Payer};
-use crate::backing::{CheckedBacking, Placement};
+use crate::backing::{CheckedBacking, Placement, Unreleased};
 use crate::error::{Error, TierExhausted};
 use crate::governor::GovernorCore;
 use leasehold_plugin_api::{Address, HolderId, MemoryRole, ReleaseTarget};
@@ -150,9 +150,11 @@ impl Allocation {
             Payer::Backing => None,
         };
         let target = ReleaseTarget::Allocation(self.inner.id);
-        self.backing
-            .release(target, self.inner.base, self.inner.bytes, lease)
-            .map_err(|fault| BufferError::NotReleased { remaining_bytes: self.inner.bytes, fault: Box::new(fault) })
+        let released = self.backing.release(target, self.inner.base, self.inner.bytes, lease);
+        released.map_err(|Unreleased { fault, remaining_bytes }| BufferError::NotReleased {
+            remaining_bytes,
+            fault: Box::new(fault),
+        })
     }
 }
 
