@@ -4,9 +4,14 @@
 use leasehold::{
     Accounting, AllocationSpec, AuthorityId, BackingReport, BufferSpec, Domain, Error, ErrorKind, Governor, Host,
 };
+use leasehold_plugin_api::{
+    AllocateRequest, Allocation, Backing, BackingError, Description, DeviceKey, ErrorKind as BackingErrorKind,
+    HostAccess, HostServices, MemoryRole, ReleaseOutcome, ReleaseTarget,
+};
 use leasehold_tests::log::Log;
 use leasehold_tests::plugins::{self, Registry};
 use std::collections::BTreeSet;
+use std::sync::mpsc;
 
 const CAPACITY: u64 = 64 << 10;
 const GRANULE: u64 = 4096;
@@ -184,4 +189,52 @@ fn two_hosts_over_one_library_keep_their_books_apart() {
     assert_eq!((used(&one), used(&other)), (0, 5 * GRANULE));
     drop((other, of_other));
     assert_eq!(grow(&one, 2).len(), 2 * GRANULE, "the end of one host takes nothing from another");
+}
+
+/// A backing that only holds its services.
+struct Idle;
+
+impl Backing for Idle {
+    fn describe(&self) -> Description {
+        Description::new(DeviceKey::HOST, "idle", HostAccess::None)
+    }
+
+    fn allocate(&self, _request: &AllocateRequest) -> Result<Allocation, BackingError> {
+        Err(BackingError::unsupported("allocate"))
+    }
+
+    fn release(&self, _target: ReleaseTarget) -> ReleaseOutcome {
+        ReleaseOutcome::Failed(BackingError::unsupported("release"))
+    }
+}
+
+#[test]
+fn the_services_of_a_backing_that_has_ended_answer_failures_and_change_nothing() {
+    let (sender, receiver) = mpsc::channel::<HostServices>();
+    let create = move |services| {
+        sender.send(services).expect("the test waits");
+        Ok(Box::new(Idle) as Box<dyn Backing>)
+    };
+    let host = Host::builder().limit(Domain::Host, 1 << 20).with_backing("idle", create).load().expect("is made");
+    let services = receiver.recv().expect("was created");
+    services.charge(Domain::Host, 3 * GRANULE, MemoryRole::Weights).expect("fits");
+    services.refund(Domain::Host, GRANULE).expect("was charged");
+    assert_eq!(used(&host), 2 * GRANULE);
+    assert_eq!(services.authority(Domain::Host), Ok(authority(&host)));
+
+    let governor = host.governor();
+    drop(host);
+    // A thread of a plugin may still hold them.
+    let answers = std::thread::spawn(move || {
+        [
+            services.charge(Domain::Host, GRANULE, MemoryRole::Weights),
+            services.refund(Domain::Host, GRANULE),
+            services.authority(Domain::Device(3)).map(|_| ()),
+        ]
+    });
+    for answer in answers.join().expect("no service panics") {
+        assert_eq!(answer.expect_err("the backing has ended").kind(), BackingErrorKind::WrongState);
+    }
+    let snapshot = governor.snapshot();
+    assert_eq!((snapshot.domains.len(), snapshot.domains[0].used_bytes), (1, 0));
 }
