@@ -133,3 +133,31 @@ fn a_status_or_outcome_that_is_not_known_counts_as_the_worst() {
     assert!(error.to_string().contains("8192 bytes stay charged: call reap() to try again"), "{error}");
     assert_eq!(host.snapshot().domain(Domain::Host).expect("has books").used_bytes, 8192);
 }
+
+#[test]
+fn a_plugin_that_offers_nothing_or_one_name_twice_is_rejected() {
+    const EXPORT: &str = "leasehold_plugin_api::export_backing!(HostMmap);";
+    const TWICE: &str =
+        "leasehold_plugin_api::export_backing!(HostMmap);\nleasehold_plugin_api::export_backing!(HostMmap);";
+    let package = "leasehold-host-mmap 0.1.0";
+    for (to, stage, words) in [
+        ("", "door", "offers no backing; report this to the plugin's author".to_owned()),
+        (
+            TWICE,
+            "choose",
+            format!("offers two backings \"changed\", of {package} and of {package}; rename one of them"),
+        ),
+    ] {
+        let changes = [
+            ("plugins/host-mmap/src/lib.rs", EXPORT, to),
+            (
+                "plugins/host-mmap/src/backing.rs",
+                "NAME: &'static str = \"host-mmap\"",
+                "NAME: &'static str = \"changed\"",
+            ),
+        ];
+        let Some((registry, host)) = host_of_changed(&changes) else { return };
+        let path = registry.folder().join("changed.so");
+        assert_eq!(rejection(&host, Stage::Load), format!("{stage}: {}: {words}", path.display()));
+    }
+}

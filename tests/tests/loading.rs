@@ -115,13 +115,14 @@ fn two_backings_of_one_name_are_an_error_that_names_both_lines() {
 fn a_backing_that_is_not_offered_is_told_with_those_that_are() {
     let host = Registry::new()
         .backing("loaded", &rogue(), "backing = \"honest\"")
+        .backing("linked", "builtin", "backing = \"honest\"")
         .backing("none-named", &rogue(), "")
         .backing("liar", &rogue(), "")
         .host();
-    let reason = rejection(&host, "loaded", Stage::Load);
-    let wanted = "choose: offers no backing \"honest\", but fussy, host-mmap, ledgered, liar, rival, shared-only, \
-                  unavailable; set `backing` to one of those";
-    assert_eq!(reason, wanted);
+    let wanted = "offers no backing \"honest\", but fussy, host-mmap, ledgered, liar, rival, shared-only, unavailable; \
+                  set `backing` to one of those";
+    assert_eq!(rejection(&host, "loaded", Stage::Load), format!("choose: {}: {wanted}", rogue()));
+    assert_eq!(rejection(&host, "linked", Stage::Load), format!("choose: what is linked in {wanted}"));
     assert!(rejection(&host, "none-named", Stage::Load).contains("offers no backing \"none-named\", but fussy, "));
     assert_works(&host, "liar");
 }
