@@ -321,13 +321,17 @@ fn a_decommit_that_says_more_than_was_asked_refunds_what_is_really_gone() {
 }
 
 #[test]
-fn a_panic_in_reserve_is_an_error_and_reserves_nothing() {
-    with_liar("panic-in-reserve", |scene| {
-        let liar = scene.liar();
-        let words = "the plugin panicked: told to: PanicInReserve";
-        assert_error(&scene.buffer(&liar).expect_err("panics"), ErrorKind::OutOfService, words);
-        scene.assert_cleaned_up(&liar, words);
-    });
+fn a_panic_in_reserve_is_an_error_and_reserves_nothing_whatever_its_payload() {
+    for (lie, words) in [
+        ("panic-in-reserve", "the plugin panicked: told to: PanicInReserve"),
+        ("panic-with-bomb", "the plugin panicked: a payload that is no text"),
+    ] {
+        with_liar(lie, |scene| {
+            let liar = scene.liar();
+            assert_error(&scene.buffer(&liar).expect_err("panics"), ErrorKind::OutOfService, words);
+            scene.assert_cleaned_up(&liar, words);
+        });
+    }
 }
 
 #[test]
