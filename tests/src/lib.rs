@@ -1,7 +1,9 @@
-//! What the suites share: a backing that fails where it is told to, what the kernel says of a process, and where the
-//! plugins are.
+//! What the suites share: a backing that fails where it is told to, what the kernel says of a process, what the host
+//! logs, and where the plugins are.
 
+pub mod build;
 pub mod fault;
+pub mod log;
 pub mod observe;
 pub mod plugins;
 

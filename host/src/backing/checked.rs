@@ -8,8 +8,8 @@
 //! What it does *not* do: charge budgets (see `buffer`), or load anything (see `loader`).
 
 use super::quarantine::{Quarantined, ReapReport};
-use super::{AddressMap, Capabilities, ServiceContext, answers};
-use crate::error::{BackingFault, Operation};
+use super::{AddressMap, Capabilities, ServiceContext, answers, imported};
+use crate::error::{BackingFault, Operation, Unreleased};
 use crate::governor::{DomainBooks, Lease};
 use leasehold_plugin_api::{
     Accounting, Address, AllocateRequest, Allocation, AllocationId, Backing, BackingError, Change, CommitRange,
@@ -60,6 +60,7 @@ pub(crate) struct Discovery {
 impl Discovery {
     /// Asks everything once, and refuses what could never be used.
     pub(crate) fn ask(inner: &dyn Backing) -> Result<Self, BackingError> {
+        let _ = imported::take_unanswered();
         let discovery = contain(|| {
             Ok(Self {
                 description: inner.describe(),
@@ -67,6 +68,9 @@ impl Discovery {
                 capabilities: Capabilities::ask(inner),
             })
         })?;
+        if let Some(error) = imported::take_unanswered() {
+            return Err(error);
+        }
         if let Some(granularity) = discovery.capabilities.granularity() {
             answers::granularity(granularity).map_err(|breach| BackingError::new(ErrorKind::Internal, breach))?;
         }
@@ -236,7 +240,7 @@ impl CheckedBacking {
         base: Address,
         owned_bytes: u64,
         lease: Option<Lease>,
-    ) -> Result<(), BackingFault> {
+    ) -> Result<(), Unreleased> {
         let entry = Quarantined { target, base, lease, remaining_bytes: owned_bytes };
         match self.try_release(entry) {
             Ok(()) => Ok(()),
@@ -247,8 +251,9 @@ impl CheckedBacking {
                     entry.target,
                     entry.remaining_bytes
                 );
+                let remaining_bytes = entry.remaining_bytes;
                 self.lock_quarantine().push(entry);
-                Err(self.failed(Operation::Release, error))
+                Err(Unreleased { fault: self.failed(Operation::Release, error), remaining_bytes })
             }
         }
     }

@@ -5,7 +5,8 @@
 //! counterpart is `plugin_side` in `leasehold-plugin-api`.
 //!
 //! The error record of a call is taken from a slot of the thread: it is cleared by its header alone, so that a call
-//! that succeeds does not pay for clearing the message.
+//! that succeeds does not pay for clearing the message. Two questions of the contract have no room for a failure; what
+//! went wrong with them waits in a slot of the thread, where `Discovery` looks.
 #![expect(unsafe_code, reason = "calls function pointers of a loaded library")]
 
 use leasehold_plugin_api::abi::{
@@ -15,10 +16,10 @@ use leasehold_plugin_api::abi::{
     STATUS_FAILED, STATUS_OK, STATUS_PANICKED, SharedMappingTable, Text, TransferTable, VirtualBackingTable,
 };
 use leasehold_plugin_api::{
-    Accounting, Address, AllocateRequest, Allocation, Backing, BackingError, Change, CommitRange, Description,
-    DeviceKey, ErrorKind, Extension, HostAccess, HostServices, OptionValue, Options, Prefix, PrefixId, PrefixMapping,
-    PrefixRequest, Region, RegionId, ReleaseOutcome, ReleaseTarget, ReserveRequest, SharedMapping, Transfer,
-    VirtualBacking,
+    Accounting, Address, AllocateRequest, Allocation, AuthorityId, Backing, BackingError, Change, CommitRange,
+    Description, DeviceKey, ErrorKind, Extension, HostAccess, HostServices, OptionValue, Options, Prefix, PrefixId,
+    PrefixMapping, PrefixRequest, Region, RegionId, ReleaseOutcome, ReleaseTarget, ReserveRequest, SharedMapping,
+    Transfer, VirtualBacking,
 };
 use std::cell::Cell;
 use std::ffi::c_void;
@@ -26,6 +27,12 @@ use std::ptr;
 
 thread_local! {
     static ERROR_SLOT: Cell<Option<Box<ErrorRecord>>> = const { Cell::new(None) };
+    static UNANSWERED: Cell<Option<BackingError>> = const { Cell::new(None) };
+}
+
+/// Why a backing did not say what it is or who pays, when this thread asked since the last call of this function.
+pub(super) fn take_unanswered() -> Option<BackingError> {
+    UNANSWERED.take()
 }
 
 /// Makes a call that may fail, with an error record of this thread.
@@ -178,10 +185,20 @@ impl Drop for ImportedBacking {
     }
 }
 
-/// What a backing that can't describe itself is taken for: a device that nothing asks for.
-fn no_description(error: &BackingError) -> Description {
-    let device = DeviceKey::device(u32::MAX);
-    Description::new(device, format!("no description: {error}"), HostAccess::None)
+/// What stands in for the description of a backing that gave none, while the reason waits for `Discovery`.
+fn no_description(error: BackingError) -> Description {
+    UNANSWERED.set(Some(error));
+    Description::new(DeviceKey::device(u32::MAX), "no description", HostAccess::None)
+}
+
+/// What stands in for the accounting of a backing that told none: books that are nobody's, which no governor admits.
+fn no_accounting(error: BackingError) -> Accounting {
+    UNANSWERED.set(Some(error));
+    Accounting::Backing { authority: AuthorityId::from_bytes([0; 16]) }
+}
+
+fn not_known(what: &str) -> BackingError {
+    BackingError::new(ErrorKind::Internal, format!("{what} is not known to this host"))
 }
 
 impl Backing for ImportedBacking {
@@ -189,17 +206,16 @@ impl Backing for ImportedBacking {
         let mut out = DescriptionRecord::empty();
         // SAFETY: invariants 1 and 2; the out-parameters are ours for the call.
         let asked = call(|error| unsafe { (self.table.describe)(self.this, &raw mut out, error) });
-        let unknown = || BackingError::new(ErrorKind::Internal, "the device's tier is not known to this host");
-        asked.and_then(|()| out.description().ok_or_else(unknown)).unwrap_or_else(|error| no_description(&error))
+        let answer = asked.and_then(|()| out.description().ok_or_else(|| not_known("the tier of its device")));
+        answer.unwrap_or_else(no_description)
     }
 
     fn accounting(&self) -> Accounting {
         let mut out = AccountingRecord::from(Accounting::Buffer);
         // SAFETY: invariants 1 and 2; the out-parameters are ours for the call.
         let asked = call(|error| unsafe { (self.table.accounting)(self.this, &raw mut out, error) });
-        // An answer that is not known is the worst one: books that are nobody's, which no governor admits.
-        let nobody = Accounting::Backing { authority: leasehold_plugin_api::AuthorityId::from_bytes([0; 16]) };
-        asked.ok().and_then(|()| out.accounting()).unwrap_or(nobody)
+        let answer = asked.and_then(|()| out.accounting().ok_or_else(|| not_known("its kind of accounting")));
+        answer.unwrap_or_else(no_accounting)
     }
 
     fn allocate(&self, request: &AllocateRequest) -> Result<Allocation, BackingError> {

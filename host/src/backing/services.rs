@@ -105,7 +105,8 @@ impl ServiceContext {
     }
 
     fn authority(&self, domain: Domain) -> Result<AuthorityId, BackingError> {
-        Ok(self.books(domain)?.authority())
+        let is_open = self.accounts.lock().unwrap_or_else(PoisonError::into_inner).is_some();
+        if is_open { Ok(self.books(domain)?.authority()) } else { Err(ended()) }
     }
 
     fn charge(&self, domain: Domain, bytes: u64, role: MemoryRole) -> Result<(), BackingError> {

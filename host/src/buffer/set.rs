@@ -392,9 +392,9 @@ impl BufferSet {
                 Payer::Backing => None,
             };
             let target = ReleaseTarget::Region(plane.region.id);
-            if let Err(fault) = self.backing.release(target, plane.region.base, plane.committed, lease) {
-                remaining_bytes = remaining_bytes.saturating_add(plane.committed);
-                first = first.or(Some(fault));
+            if let Err(plane) = self.backing.release(target, plane.region.base, plane.committed, lease) {
+                remaining_bytes = remaining_bytes.saturating_add(plane.remaining_bytes);
+                first = first.or(Some(plane.fault));
             }
         }
         first.map_or(Ok(()), |fault| Err(BufferError::NotReleased { remaining_bytes, fault: Box::new(fault) }))

@@ -79,3 +79,12 @@ fn kind_of(kind: api::ErrorKind) -> ErrorKind {
         _ => ErrorKind::Backing,
     }
 }
+
+/// A release that did not, or not wholly, happen.
+#[derive(Debug)]
+pub(crate) struct Unreleased {
+    /// Physical bytes that are still owned, and stay charged.
+    pub(crate) remaining_bytes: u64,
+    /// Why.
+    pub(crate) fault: BackingFault,
+}

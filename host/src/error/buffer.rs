@@ -1,6 +1,6 @@
 //! Why a buffer was not made, grown, shrunk or given back.
 
-use super::{BackingFault, ErrorKind, TierExhausted};
+use super::{BackingFault, ErrorKind, TierExhausted, Unreleased};
 use leasehold_plugin_api::BackingError;
 use std::sync::Arc;
 
@@ -29,6 +29,13 @@ pub(crate) enum BufferError {
     NotHostAccessible { backing: Arc<str> },
     #[error("backing {backing:?}: no slice: plane {plane} was asked for, there are {planes}")]
     NoSuchPlane { backing: Arc<str>, plane: usize, planes: usize },
+}
+
+impl From<Unreleased> for BufferError {
+    fn from(unreleased: Unreleased) -> Self {
+        let Unreleased { remaining_bytes, fault } = unreleased;
+        Self::NotReleased { remaining_bytes, fault: Box::new(fault) }
+    }
 }
 
 impl BufferError {

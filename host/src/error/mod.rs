@@ -12,7 +12,7 @@ mod find;
 mod kind;
 
 pub(crate) use admission::AdmissionError;
-pub(crate) use backing::{BackingFault, Operation};
+pub(crate) use backing::{BackingFault, Operation, Unreleased};
 pub(crate) use buffer::BufferError;
 pub use exhausted::TierExhausted;
 pub(crate) use find::FindError;

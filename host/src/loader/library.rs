@@ -54,18 +54,39 @@ fn header(library: &Library) -> Result<AbiHeaderRef, LoadError> {
 fn root(header: AbiHeaderRef) -> Result<PluginRootRef, LoadError> {
     let refused = |error: LibraryError| {
         let todo = "rebuild the plugin with the leasehold-plugin-api of this host";
-        LoadError::new(LoadStage::Layout, format!("its tables are not this host's ({})", useful_part(&error)), todo)
+        LoadError::new(
+            LoadStage::Layout,
+            format!("its tables are not this host's ({})", useful_part(&error.to_string())),
+            todo,
+        )
     };
     let header = header.upgrade().map_err(refused)?;
     header.init_root_module::<PluginRootRef>().map_err(refused)
 }
 
-/// A layout error runs to tens of kilobytes; its end says what differs.
-fn useful_part(error: &LibraryError) -> String {
-    let text = error.to_string();
-    let lines: Vec<_> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-    let last = lines.get(lines.len().saturating_sub(5)..).unwrap_or_default();
-    last.join(" ")
+/// A layout error runs to tens of kilobytes, from the root module down to the type that differs: that type's name, and
+/// the first two things in which it differs. A text of another form is told by its last lines.
+fn useful_part(text: &str) -> String {
+    let last = text.rsplit("Layout of expected type:").next().unwrap_or(text);
+    let name = last.lines().find_map(|line| line.trim().strip_prefix("type:"));
+    let differences: Vec<_> = last.split("Error:").skip(1).take(2).map(one_line).collect();
+    match (name, differences.is_empty()) {
+        (Some(name), false) => format!("{name}: {}", differences.join(", ")),
+        _ => {
+            let lines: Vec<_> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+            lines.get(lines.len().saturating_sub(5)..).unwrap_or_default().join(" ")
+        }
+    }
+}
+
+/// The words of a text in one line: `incompatible type size (expected 48, found 56)`.
+fn one_line(difference: &str) -> String {
+    let words = difference.split_whitespace().collect::<Vec<_>>().join(" ");
+    let parts = words.split_once(" Expected: ").and_then(|(what, rest)| Some((what, rest.split_once(" Found: ")?)));
+    match parts {
+        Some((what, (expected, found))) => format!("{what} (expected {expected}, found {found})"),
+        None => words,
+    }
 }
 
 fn entries(root: PluginRootRef) -> Result<Vec<ForeignEntry>, LoadError> {
@@ -86,4 +107,24 @@ fn entries(root: PluginRootRef) -> Result<Vec<ForeignEntry>, LoadError> {
     let entries: &'static [BackingEntry] = unsafe { std::slice::from_raw_parts(table.entries, table.entry_count) };
     // SAFETY: the layout of the entries was checked, and the library is never unloaded.
     Ok(entries.iter().map(|entry| unsafe { ForeignEntry::new(entry) }).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_layout_error_the_type_that_differs_is_told() {
+        let text = "0 error(s).\nLayout of expected type:\n  --- Type Layout ---\n  type:Outer\n\n8 error(s)inside:\n\
+                    Layout of expected type:\n  --- Type Layout ---\n  type:Inner\n  size:48 align:8\n\n\
+                    Error:incompatible type size\nExpected:\n    48\nFound:\n    56\n\n\
+                    Error:too many fields\nExpected:\n    6\nFound:\n    7\n\nError:unexpected field\n";
+        let told = "Inner: incompatible type size (expected 48, found 56), too many fields (expected 6, found 7)";
+        assert_eq!(useful_part(text), told);
+    }
+
+    #[test]
+    fn an_error_of_another_form_is_told_by_its_end() {
+        assert_eq!(useful_part("a\n\n b\nc\nd\ne\nf\n"), "b c d e f");
+    }
 }

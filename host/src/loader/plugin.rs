@@ -5,7 +5,7 @@ use super::{candidate, library};
 use crate::backing::{ForeignEntry, contain};
 use leasehold_plugin_api::{Backing, BackingError, BackingRegistration, HostServices, Options};
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// How a plugin's backings come to the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -28,6 +28,8 @@ impl fmt::Display for Door {
 /// One plugin.
 #[derive(Debug)]
 pub(crate) struct Plugin {
+    /// The library; none for what is linked in.
+    path: Option<PathBuf>,
     offers: Vec<Offer>,
 }
 
@@ -41,30 +43,43 @@ pub(crate) enum Offer {
 impl Plugin {
     /// Everything that is linked into this program.
     pub(crate) fn builtin() -> Self {
-        Self { offers: BackingRegistration::linked_in().into_iter().map(Offer::Linked).collect() }
+        Self { path: None, offers: BackingRegistration::linked_in().into_iter().map(Offer::Linked).collect() }
     }
 
     /// A library, opened for the rest of the process's life.
     pub(crate) fn open(path: &Path, pin: Option<[u8; 32]>) -> Result<Self, LoadError> {
         candidate::inspect(path, pin)?;
         let entries = library::open(path).map_err(|error| error.at(path))?;
-        Ok(Self { offers: entries.into_iter().map(Offer::Loaded).collect() })
+        Ok(Self { path: Some(path.to_owned()), offers: entries.into_iter().map(Offer::Loaded).collect() })
     }
 
     /// The backing that is named; without a name the only one, or the one that is called like the entry itself.
     pub(crate) fn choose(&self, named: Option<&str>, entry: &str) -> Result<Offer, LoadError> {
-        let find = |name: &str| self.offers.iter().find(|offer| offer.name() == name).copied();
-        let found = match (named, self.offers.as_slice()) {
-            (Some(name), _) => find(name),
-            (None, [only]) => Some(*only),
-            (None, _) => find(entry),
-        };
-        found.ok_or_else(|| {
-            let names: Vec<_> = self.offers.iter().map(Offer::name).collect();
-            let wanted = named.unwrap_or(entry);
-            let why = format!("offers no backing {wanted:?}, but {}", list(&names));
-            LoadError::new(LoadStage::Choose, why, "set `backing` to one of those")
-        })
+        if let (None, [only]) = (named, self.offers.as_slice()) {
+            return Ok(*only);
+        }
+        let wanted = named.unwrap_or(entry);
+        let mut found = self.offers.iter().filter(|offer| offer.name() == wanted);
+        match (found.next(), found.next()) {
+            (Some(offer), None) => Ok(*offer),
+            (Some(one), Some(other)) => {
+                let (one, other) = (one.package(), other.package());
+                let why = format!("offers two backings {wanted:?}, of {one} and of {other}");
+                Err(self.refusal(&why, "rename one of them"))
+            }
+            (None, _) => {
+                let names: Vec<_> = self.offers.iter().map(Offer::name).collect();
+                let why = format!("offers no backing {wanted:?}, but {}", list(&names));
+                Err(self.refusal(&why, "set `backing` to one of those"))
+            }
+        }
+    }
+
+    fn refusal(&self, why: &str, todo: &str) -> LoadError {
+        match &self.path {
+            Some(path) => LoadError::new(LoadStage::Choose, why, todo).at(path),
+            None => LoadError::new(LoadStage::Choose, format!("what is linked in {why}"), todo),
+        }
     }
 }
 

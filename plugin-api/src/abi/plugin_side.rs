@@ -1,8 +1,8 @@
 //! Turns a `dyn Backing` into the tables that the host calls: the plugin's side of the boundary.
 //!
 //! `this` is a `Box<ExportedBacking>`, made by `create` and ended by `destroy`. Every entry catches panics and answers
-//! [`STATUS_PANICKED`]; the panic's payload is leaked, because dropping it might panic again. The host's counterpart
-//! is `ImportedBacking` in the crate `leasehold`.
+//! [`STATUS_PANICKED`], or logs the panic where it has no status to answer; the panic's payload is leaked, because
+//! dropping it might panic again. The host's counterpart is `ImportedBacking` in the crate `leasehold`.
 #![expect(unsafe_code, reason = "the functions behind C-shaped tables take raw pointers")]
 
 use super::records::{LIST_ELEMENT, LIST_EMPTY, LIST_NONE, OPTION_BOOLEAN, OPTION_FLOAT, OPTION_INTEGER, OPTION_TEXT};
@@ -13,8 +13,8 @@ use super::{
     TABLES_VERSION, Text, TransferTable, VirtualBackingTable,
 };
 use crate::{
-    Address, Backing, BackingError, BackingRegistration, Change, CommitRange, ErrorKind, HostServices, OptionValue,
-    Options, PrefixId, PrefixMapping, RegionId, SharedMapping, Transfer, VirtualBacking,
+    Address, Backing, BackingError, BackingRegistration, Change, CommitRange, ErrorKind, HostServices, LogLevel,
+    OptionValue, Options, PrefixId, PrefixMapping, RegionId, SharedMapping, Transfer, VirtualBacking,
 };
 use std::any::Any;
 use std::ffi::c_void;
@@ -25,6 +25,20 @@ use std::slice;
 /// What `this` points to.
 struct ExportedBacking {
     backing: Box<dyn Backing>,
+    services: HostServices,
+}
+
+impl ExportedBacking {
+    /// Answers a question that has no room for a failure: a panic goes into the host's log.
+    fn ask<R>(&self, question: &str, ask: impl FnOnce(&dyn Backing) -> Option<R>) -> Option<R> {
+        contain(self.services, question, || ask(self.backing.as_ref())).flatten()
+    }
+}
+
+/// Runs the backing's code where no status can tell of a panic: it goes into the host's log.
+fn contain<R>(services: HostServices, what: &str, run: impl FnOnce() -> R) -> Option<R> {
+    let log = |payload| services.log(LogLevel::Error, &format!("{what}: {}", panic_failure(payload)));
+    catch_unwind(AssertUnwindSafe(run)).map_err(log).ok()
 }
 
 const BACKING_TABLE: BackingTable = BackingTable {
@@ -114,9 +128,18 @@ fn panic_failure(payload: Box<dyn Any + Send>) -> BackingError {
 ///
 /// `this` came from [`create`] and was not destroyed.
 unsafe fn backing<'a>(this: *mut c_void) -> &'a dyn Backing {
+    // SAFETY: the caller promises a live backing.
+    unsafe { exported(this) }.backing.as_ref()
+}
+
+/// What `this` points to.
+///
+/// # Safety
+///
+/// As [`backing`].
+unsafe fn exported<'a>(this: *mut c_void) -> &'a ExportedBacking {
     // SAFETY: `create` made it from a box of this type; it is only ever shared until `destroy`.
-    let exported = unsafe { &*this.cast::<ExportedBacking>() };
-    exported.backing.as_ref()
+    unsafe { &*this.cast::<ExportedBacking>() }
 }
 
 /// The elements of a slice that may be empty.
@@ -202,7 +225,7 @@ unsafe extern "C" fn create(
         let options = unsafe { read_options(options) }?;
         // SAFETY: the host promises services that outlive the backing.
         let services = unsafe { HostServices::from_table(request.services) };
-        let exported = Box::new(ExportedBacking { backing: registration.create(&options, services)? });
+        let exported = Box::new(ExportedBacking { backing: registration.create(&options, services)?, services });
         let made = BackingInstance { this: Box::into_raw(exported).cast(), table: &raw const BACKING };
         // SAFETY: the host lends the out-parameter for the call.
         unsafe { instance.write(made) };
@@ -311,15 +334,8 @@ unsafe extern "C" fn release(this: *mut c_void, release: *mut ReleaseRecord, err
 /// `this` as in [`backing`].
 unsafe fn discover<T>(this: *mut c_void, table: *const T, has: impl FnOnce(&dyn Backing) -> bool) -> *const T {
     // SAFETY: the caller promises a live backing.
-    let backing = unsafe { backing(this) };
-    match catch_unwind(AssertUnwindSafe(|| has(backing))) {
-        Ok(true) => table,
-        Ok(false) => ptr::null(),
-        Err(payload) => {
-            std::mem::forget(payload);
-            ptr::null()
-        }
-    }
+    let exported = unsafe { exported(this) };
+    exported.ask("discovery", |backing| has(backing).then_some(table)).unwrap_or(ptr::null())
 }
 
 /// # Safety
@@ -351,16 +367,10 @@ unsafe extern "C" fn transfer(this: *mut c_void) -> *const TransferTable {
 /// As in [`BackingTable`].
 unsafe extern "C" fn extension(this: *mut c_void, id: Text) -> *const c_void {
     // SAFETY: the host promises a live backing.
-    let backing = unsafe { backing(this) };
+    let exported = unsafe { exported(this) };
     // SAFETY: the host lends the text for the call.
     let Ok(id) = (unsafe { text(id) }) else { return ptr::null() };
-    match catch_unwind(AssertUnwindSafe(|| backing.extension(&id))) {
-        Ok(found) => found.map_or(ptr::null(), |extension| extension.0),
-        Err(payload) => {
-            std::mem::forget(payload);
-            ptr::null()
-        }
-    }
+    exported.ask("extension", |backing| backing.extension(&id)).map_or(ptr::null(), |extension| extension.0)
 }
 
 /// # Safety
@@ -369,9 +379,8 @@ unsafe extern "C" fn extension(this: *mut c_void, id: Text) -> *const c_void {
 unsafe extern "C" fn destroy(this: *mut c_void) {
     // SAFETY: `create` made it from a box of this type, and the host calls this once.
     let exported = unsafe { Box::from_raw(this.cast::<ExportedBacking>()) };
-    if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(exported))) {
-        std::mem::forget(payload);
-    }
+    let ExportedBacking { backing, services } = *exported;
+    let _ = contain(services, "its end", || drop(backing));
 }
 
 /// # Safety
@@ -379,14 +388,8 @@ unsafe extern "C" fn destroy(this: *mut c_void) {
 /// As in [`VirtualBackingTable`].
 unsafe extern "C" fn granularity(this: *mut c_void) -> u64 {
     // SAFETY: the host promises a live backing.
-    let backing = unsafe { backing(this) };
-    match catch_unwind(AssertUnwindSafe(|| virtual_of(backing).map(VirtualBacking::granularity))) {
-        Ok(answer) => answer.unwrap_or(0),
-        Err(payload) => {
-            std::mem::forget(payload);
-            0
-        }
-    }
+    let exported = unsafe { exported(this) };
+    exported.ask("granularity", |backing| backing.as_virtual_backing().map(VirtualBacking::granularity)).unwrap_or(0)
 }
 
 /// # Safety

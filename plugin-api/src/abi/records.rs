@@ -439,13 +439,17 @@ impl ReleaseRecord {
         }
     }
 
-    /// Reads how it ended. An outcome that is not known counts as quarantined.
+    /// Reads how it ended. An outcome that is not known counts as quarantined, with everything remaining: what came with
+    /// it may mean anything.
     #[must_use]
     pub fn outcome(&self, error: &ErrorRecord) -> ReleaseOutcome {
         match self.outcome {
             super::OUTCOME_COMPLETE => ReleaseOutcome::Complete,
             super::OUTCOME_FAILED => ReleaseOutcome::Failed(error.read()),
-            _ => ReleaseOutcome::Quarantined { remaining_bytes: self.remaining_bytes, error: error.read() },
+            super::OUTCOME_QUARANTINED => {
+                ReleaseOutcome::Quarantined { remaining_bytes: self.remaining_bytes, error: error.read() }
+            }
+            _ => ReleaseOutcome::Quarantined { remaining_bytes: u64::MAX, error: error.read() },
         }
     }
 }
@@ -591,6 +595,7 @@ mod tests {
     fn an_outcome_that_is_not_known_counts_as_quarantined() {
         let mut record = ReleaseRecord::asking(ReleaseTarget::Region(RegionId::new(7)));
         record.outcome = 99;
+        record.remaining_bytes = 0;
         let outcome = record.outcome(&ErrorRecord::empty());
         assert!(matches!(outcome, ReleaseOutcome::Quarantined { remaining_bytes: u64::MAX, .. }));
     }
