@@ -73,6 +73,14 @@ pub(super) fn tear_out(base: Address, offset: u64) {
     unsafe { crate::sys::unmap(page, PAGE) }.unwrap();
 }
 
+/// Maps pages of their own until the process has no mapping left: an odd page takes two, and may leave one.
+pub(super) fn take_last_mappings() {
+    let (access, kind) = (rustix::mm::ProtFlags::READ, rustix::mm::MapFlags::SHARED);
+    let page = usize::try_from(PAGE).unwrap();
+    // SAFETY: the kernel chooses addresses that nothing has; the pages stay for the life of the process.
+    while unsafe { rustix::mm::mmap_anonymous(std::ptr::null_mut(), page, access, kind) }.is_ok() {}
+}
+
 /// Pins a range, so that `MADV_DONTNEED` refuses it.
 pub(super) fn lock(base: Address, offset: u64, bytes: u64) {
     let start = base.checked_add(offset).unwrap();
