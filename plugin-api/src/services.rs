@@ -83,11 +83,12 @@ impl HostServices {
         unsafe { (self.table.log)(self.table.context, level.number(), Text::borrow(message)) }
     }
 
-    /// The identity of the domain's books, for [`Accounting::Backing`](crate::Accounting::Backing).
+    /// The identity of the domain's books, for [`Accounting::Backing`](crate::Accounting::Backing). Books that nobody has
+    /// asked for yet are opened; they grant nothing until the device is described and so its limit known.
     ///
     /// # Errors
     ///
-    /// [`InvalidRequest`](ErrorKind::InvalidRequest) when the host keeps no books of that domain.
+    /// [`WrongState`](ErrorKind::WrongState) after the backing's end.
     pub fn authority(&self, domain: Domain) -> Result<AuthorityId, BackingError> {
         let mut bytes = [0; 16];
         let mut error = ErrorRecord::empty();
