@@ -87,6 +87,8 @@ pub struct Held {
 /// Address space that a backing handed out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extent {
+    /// The region or allocation.
+    pub target: ReleaseTarget,
     /// Where it begins.
     pub base: Address,
     /// Its size.
@@ -210,9 +212,9 @@ impl Faults {
         Some(fault)
     }
 
-    fn hand_out(&self, target: ReleaseTarget, extent: Extent, owned_bytes: u64) {
+    fn hand_out(&self, target: ReleaseTarget, base: Address, bytes: u64, owned_bytes: u64) {
         let mut state = self.lock();
-        state.handed_out.push(extent);
+        state.handed_out.push(Extent { target, base, bytes });
         state.live.insert(target, owned_bytes);
     }
 
@@ -357,8 +359,7 @@ impl Backing for FaultyBacking {
             let _ = self.inner.release(ReleaseTarget::Allocation(made.id));
             return Err(refusal);
         }
-        let extent = Extent { base: made.base, bytes: made.bytes };
-        self.faults.hand_out(ReleaseTarget::Allocation(made.id), extent, made.bytes);
+        self.faults.hand_out(ReleaseTarget::Allocation(made.id), made.base, made.bytes, made.bytes);
         Ok(made)
     }
 
@@ -400,8 +401,7 @@ impl VirtualBacking for FaultyBacking {
     fn reserve(&self, request: &ReserveRequest) -> Result<Region, BackingError> {
         self.pass_whole(Call::Reserve)?;
         let region = self.growable().reserve(request)?;
-        let extent = Extent { base: region.base, bytes: region.bytes };
-        self.faults.hand_out(ReleaseTarget::Region(region.id), extent, 0);
+        self.faults.hand_out(ReleaseTarget::Region(region.id), region.base, region.bytes, 0);
         Ok(region)
     }
 
