@@ -409,6 +409,36 @@ fn a_half_failed_shrink_leaves_no_length_past_what_is_committed() {
     assert!(kept.iter().all(|byte| *byte == 6) && fresh.iter().all(|byte| *byte == 0));
 }
 
+/// Four planes of 16 granules whose shrink to 4 failed half-way: two were left 10 granules, two were left 4.
+fn uneven(faults: &Faults, host: &Host, backing: &BackingHandle) -> leasehold::BufferSet {
+    let mut set = host.buffer_set(backing, 4, &BufferSpec::new(MIB)).unwrap();
+    set.grow_to(16 * PAGE).unwrap();
+    for plane in 0..4 {
+        set.plane_mut(plane).unwrap().fill(8);
+    }
+    faults.plan(Call::Decommit, 0, Strikes::Once, Fault::HalfWay(api::ErrorKind::Internal));
+    set.shrink_to(4 * PAGE).unwrap_err();
+    assert_eq!((set.len(), set.committed(), set.committed_total()), (4 * PAGE, 4 * PAGE, 28 * PAGE));
+    assert_eq!((used(host), faults.held().owned_bytes), (28 * PAGE, 28 * PAGE));
+    set
+}
+
+#[test]
+fn uneven_planes_grow_even_again() {
+    let (faults, host, backing) = faulty(LIMIT);
+    let mut set = uneven(&faults, &host, &backing);
+    for (granules, total) in [(6, 32), (10, 40), (16, 64)] {
+        set.grow_to(granules * PAGE).unwrap();
+        assert_eq!((set.committed(), set.committed_total()), (granules * PAGE, total * PAGE), "{granules}");
+        assert_eq!((used(&host), faults.held().owned_bytes), (total * PAGE, total * PAGE), "{granules}");
+    }
+    for plane in 0..4 {
+        let (kept, fresh) = set.plane(plane).unwrap().split_at(4 * 4096);
+        assert!(kept.iter().all(|byte| *byte == 8), "plane {plane}");
+        assert!(fresh.iter().all(|byte| [0, 8].contains(byte)), "plane {plane}: zero, or its own bytes");
+    }
+}
+
 #[test]
 fn closing_gives_everything_back_and_says_what_it_could_not() {
     let (faults, host, backing) = faulty(LIMIT);

@@ -259,7 +259,7 @@ impl BufferSet {
         match self.backing.commit(&self.ranges) {
             Ok(change) => {
                 self.refund(asked.saturating_sub(change.owned_bytes));
-                self.set_committed(|_| target);
+                self.set_committed(|plane| plane.committed.max(target));
                 Ok(())
             }
             Err(fault) => {
