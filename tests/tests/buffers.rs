@@ -357,6 +357,17 @@ fn a_step_that_does_not_fit_the_budget_falls_back_to_what_is_needed() {
 }
 
 #[test]
+fn shrinking_to_the_length_gives_back_what_a_policy_committed_ahead() {
+    let (_, host, backing) = faulty(LIMIT);
+    let mut buffer = host.buffer(&backing, &BufferSpec::new(MIB).growth(GrowthPolicy::Step(8 * PAGE))).unwrap();
+    buffer.grow_to(PAGE + 1).unwrap();
+    buffer.shrink_to(4 * PAGE).unwrap();
+    assert_eq!((buffer.len(), buffer.committed(), used(&host)), (PAGE + 1, 4 * PAGE, 4 * PAGE));
+    buffer.shrink_to(PAGE + 1).unwrap();
+    assert_eq!((buffer.len(), buffer.committed(), used(&host)), (PAGE + 1, 2 * PAGE, 2 * PAGE));
+}
+
+#[test]
 fn what_a_growth_would_cost_is_what_it_then_costs() {
     for ground in grounds() {
         let mut set = ground.host.buffer_set(&ground.backing, 3, &BufferSpec::new(MIB)).unwrap();
@@ -437,6 +448,15 @@ fn uneven_planes_grow_even_again() {
         assert!(kept.iter().all(|byte| *byte == 8), "plane {plane}");
         assert!(fresh.iter().all(|byte| [0, 8].contains(byte)), "plane {plane}: zero, or its own bytes");
     }
+}
+
+#[test]
+fn a_failed_shrink_that_is_called_again_gives_the_rest_back() {
+    let (faults, host, backing) = faulty(LIMIT);
+    let mut set = uneven(&faults, &host, &backing);
+    set.shrink_to(4 * PAGE).unwrap();
+    assert_eq!((set.len(), set.committed_total()), (4 * PAGE, 16 * PAGE));
+    assert_eq!((used(&host), faults.held().owned_bytes), (16 * PAGE, 16 * PAGE));
 }
 
 #[test]

@@ -269,23 +269,21 @@ impl BufferSet {
         }
     }
 
-    /// Makes every plane `bytes` long, at most what it is now, and gives the whole granules past that back. The granule
-    /// that holds the new end stays.
+    /// Makes every plane `bytes` long, at most what it is now, and gives the whole granules past `bytes` back: what was
+    /// in use, what a policy committed ahead, and what an earlier shrink failed to give back. The granule that holds
+    /// the new end stays.
     ///
     /// # Errors
     ///
     /// What the backing reports; the text says how much stays committed. The length is then what is still committed of
     /// it, and growing again really commits.
     pub fn shrink_to(&mut self, bytes: u64) -> Result<(), Error> {
-        if bytes >= self.len {
-            return Ok(());
-        }
         let keep = round_up(bytes, self.granule).unwrap_or(self.capacity);
         self.fill_ranges(|plane| (keep, plane.committed));
         if !self.ranges.is_empty() {
             self.decommit_to(keep, bytes)?;
         }
-        self.len = bytes;
+        self.len = self.len.min(bytes);
         Ok(())
     }
 

@@ -86,8 +86,9 @@ impl Buffer {
         self.set.grow_to(bytes)
     }
 
-    /// Makes it `bytes` long, at most what it is now, and gives the whole granules past that back. The granule that
-    /// holds the new end stays.
+    /// Makes it `bytes` long, at most what it is now, and gives the whole granules past `bytes` back: what was in use,
+    /// what a policy committed ahead, and what an earlier shrink failed to give back. The granule that holds the new
+    /// end stays.
     ///
     /// # Errors
     ///
