@@ -460,6 +460,28 @@ fn a_failed_shrink_that_is_called_again_gives_the_rest_back() {
 }
 
 #[test]
+fn a_shrink_of_which_nobody_can_tell_what_is_left_shows_no_byte_that_may_be_gone() {
+    let (faults, host, backing) = faulty(LIMIT);
+    let mut buffer = host.buffer(&backing, &BufferSpec::new(MIB)).unwrap();
+    buffer.grow_to(16 * PAGE).unwrap();
+    buffer.as_mut_slice().unwrap().fill(6);
+    faults.plan(Call::Decommit, 0, Strikes::Once, Fault::HalfWay(api::ErrorKind::Internal));
+    faults.plan(Call::CommittedBytes, 0, Strikes::Always, Fault::Refuse(api::ErrorKind::Internal));
+    buffer.shrink_to(4 * PAGE).unwrap_err();
+    assert_eq!(used(&host), 16 * PAGE, "nothing is refunded that may still be held");
+    assert_eq!((buffer.len(), buffer.committed()), (4 * PAGE, 4 * PAGE), "what is there for certain");
+    assert!(buffer.as_slice().unwrap().iter().all(|byte| *byte == 6));
+    let error = buffer.grow_to(16 * PAGE).unwrap_err();
+    assert_eq!((error.kind(), buffer.len()), (ErrorKind::Backing, 4 * PAGE), "{error}");
+    assert_eq!(buffer.shrink_to(PAGE).unwrap_err().kind(), ErrorKind::Backing);
+    faults.heal();
+    buffer.grow_to(16 * PAGE).unwrap();
+    assert_eq!((open_bytes(buffer.base(), MIB), used(&host)), (16 * PAGE, 16 * PAGE));
+    let (kept, fresh) = buffer.as_slice().unwrap().split_at(10 * 4096);
+    assert!(kept.iter().all(|byte| *byte == 6) && fresh.iter().all(|byte| *byte == 0));
+}
+
+#[test]
 fn closing_gives_everything_back_and_says_what_it_could_not() {
     let (faults, host, backing) = faulty(LIMIT);
     let mut set = host.buffer_set(&backing, 2, &BufferSpec::new(MIB)).unwrap();

@@ -194,19 +194,14 @@ impl CheckedBacking {
         self.virtual_call(Operation::Cost, |backing| backing.cost(ranges))
     }
 
-    /// What a region still has committed after a decommit from `most` to `least` bytes failed. An answer that can't be
-    /// is taken for the worst: everything is still there.
-    pub(crate) fn committed_after_failure(&self, region: RegionId, least: u64, most: u64) -> u64 {
-        let answer = self.virtual_call(Operation::CommittedBytes, |backing| backing.committed_bytes(region));
-        let Ok(left) = answer else { return most };
+    /// What a region still has committed after a decommit from `most` to `least` bytes failed. An answer outside of that
+    /// is a breach.
+    pub(crate) fn committed_between(&self, region: RegionId, least: u64, most: u64) -> Result<u64, BackingFault> {
+        let left = self.virtual_call(Operation::CommittedBytes, |backing| backing.committed_bytes(region))?;
         let granularity = self.capabilities.granularity().unwrap_or(1);
-        match answers::left(granularity, least, most, left) {
-            Ok(()) => left,
-            Err(breach) => {
-                let _ = self.breach(Operation::CommittedBytes, breach);
-                most
-            }
-        }
+        answers::left(granularity, least, most, left)
+            .map_err(|breach| self.breach(Operation::CommittedBytes, breach))?;
+        Ok(left)
     }
 
     /// Hands out memory that is committed as a whole.

@@ -5,14 +5,14 @@
 //! backing's quarantine. One thread at a time; calls may block in the system or the driver.
 //!
 //! Invariants, after every call and every failure:
-//! 1. `len ≤ committed ≤ capacity`, for each plane.
+//! 1. `len ≤ committed ≤ capacity`, for each plane, where `committed` counts only what is there for certain.
 //! 2. The lease, where there is one, holds exactly the bytes that the planes own.
 
 use super::bytes;
 use super::error::BufferError;
 use super::growth::{GrowthPolicy, round_up};
 use crate::admission::{self, Payer};
-use crate::backing::{CheckedBacking, Placement};
+use crate::backing::{BackingFault, CheckedBacking, Placement};
 use crate::error::{Error, TierExhausted};
 use crate::governor::GovernorCore;
 use leasehold_plugin_api::{Address, Change, CommitRange, HolderId, MemoryRole, Region, ReleaseTarget};
@@ -86,7 +86,20 @@ impl BufferSpec {
 #[derive(Debug)]
 struct Plane {
     region: Region,
+    /// What is charged: the most that may be committed.
     committed: u64,
+    /// What is committed for certain. Less than `committed` only while the backing can't tell what a failed shrink left.
+    certain: u64,
+}
+
+impl Plane {
+    fn settle(&mut self, committed: u64) {
+        (self.committed, self.certain) = (committed, committed);
+    }
+
+    fn is_in_doubt(&self) -> bool {
+        self.certain < self.committed
+    }
 }
 
 /// Planes of one size that grow together: say the keys and values of every layer.
@@ -94,7 +107,7 @@ struct Plane {
 pub struct BufferSet {
     /// The length of each plane.
     len: u64,
-    /// The least that is committed of any plane; all are equal unless a shrink failed half-way.
+    /// The least that is committed of any plane for certain; all are equal unless a shrink failed half-way.
     committed: u64,
     capacity: u64,
     granule: u64,
@@ -134,7 +147,7 @@ impl BufferSet {
         for _ in 0..planes {
             // On failure the set is dropped, which gives back the planes it has.
             let region = set.backing.reserve(placement)?;
-            set.planes.push(Plane { region, committed: 0 });
+            set.planes.push(Plane { region, committed: 0, certain: 0 });
         }
         set.ranges.reserve_exact(planes);
         Ok(set)
@@ -233,6 +246,10 @@ impl BufferSet {
     #[cold]
     fn commit_for(&mut self, bytes: u64) -> Result<(), Error> {
         self.check_capacity(bytes)?;
+        self.resolve_doubts()?;
+        if bytes <= self.committed {
+            return Ok(());
+        }
         let target = self.growth.target(bytes, self.committed, self.capacity, self.granule);
         let exact = GrowthPolicy::Exact.target(bytes, self.committed, self.capacity, self.granule);
         match self.commit_to(target) {
@@ -278,6 +295,7 @@ impl BufferSet {
     /// What the backing reports; the text says how much stays committed. The length is then what is still committed of
     /// it, and growing again really commits.
     pub fn shrink_to(&mut self, bytes: u64) -> Result<(), Error> {
+        self.resolve_doubts()?;
         let keep = round_up(bytes, self.granule).unwrap_or(self.capacity);
         self.fill_ranges(|plane| (keep, plane.committed));
         if !self.ranges.is_empty() {
@@ -310,18 +328,33 @@ impl BufferSet {
         }
     }
 
-    /// Asks the backing what is left, and believes it where it can be.
+    /// Takes only what was to stay for certain, and asks the backing what else is left. What it can't tell stays
+    /// charged and out of use, and is asked for again before the next growth or shrink.
     fn settle_failed_decommit(&mut self, keep: u64) {
-        let before = self.committed_total();
-        let backing = Arc::clone(&self.backing);
-        self.set_committed(|plane| {
-            if plane.committed <= keep {
-                return plane.committed;
-            }
-            backing.committed_after_failure(plane.region.id, keep, plane.committed)
-        });
-        self.refund(before.saturating_sub(self.committed_total()));
+        for plane in &mut self.planes {
+            plane.certain = plane.certain.min(keep);
+        }
+        // Its failure is no news: the shrink is reported, and the doubt is kept.
+        let _ = self.resolve_doubts();
         self.len = self.len.min(self.committed);
+    }
+
+    /// Asks the backing how much is committed of each plane that is in doubt. Answers the first failure to tell.
+    fn resolve_doubts(&mut self) -> Result<(), BackingFault> {
+        if !self.planes.iter().any(Plane::is_in_doubt) {
+            return Ok(());
+        }
+        let before = self.committed_total();
+        let mut outcome = Ok(());
+        for plane in self.planes.iter_mut().filter(|plane| plane.is_in_doubt()) {
+            match self.backing.committed_between(plane.region.id, plane.certain, plane.committed) {
+                Ok(committed) => plane.settle(committed),
+                Err(fault) => outcome = outcome.and(Err(fault)),
+            }
+        }
+        self.note_committed();
+        self.refund(before.saturating_sub(self.committed_total()));
+        outcome
     }
 
     /// The ranges of one call: from..to of each plane, where that is not empty.
@@ -345,12 +378,14 @@ impl BufferSet {
     }
 
     fn set_committed(&mut self, committed: impl Fn(&Plane) -> u64) {
-        let mut least = self.capacity;
         for plane in &mut self.planes {
-            plane.committed = committed(plane);
-            least = least.min(plane.committed);
+            plane.settle(committed(plane));
         }
-        self.committed = least;
+        self.note_committed();
+    }
+
+    fn note_committed(&mut self) {
+        self.committed = self.planes.iter().map(|plane| plane.certain).min().unwrap_or(0);
     }
 
     fn refund(&mut self, bytes: u64) {
