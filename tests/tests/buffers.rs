@@ -501,6 +501,19 @@ fn closing_gives_everything_back_and_says_what_it_could_not() {
 }
 
 #[test]
+fn closing_half_way_names_what_stays_charged() {
+    let (faults, host, backing) = faulty(LIMIT);
+    let mut buffer = host.buffer(&backing, &BufferSpec::new(MIB)).unwrap();
+    buffer.grow_to(8 * PAGE).unwrap();
+    faults.plan(Call::Release, 0, Strikes::Once, Fault::HalfWay(api::ErrorKind::Internal));
+    let error = buffer.close().unwrap_err();
+    assert_eq!((used(&host), faults.held().owned_bytes), (4 * PAGE, 4 * PAGE));
+    assert!(error.to_string().contains("16384 bytes stay charged"), "{error}");
+    assert_eq!(host.reap().released, 1);
+    assert_eq!((used(&host), faults.held()), (0, Default::default()));
+}
+
+#[test]
 fn memory_that_the_cpu_can_not_touch_is_no_slice() {
     let create = |services| -> Result<Box<dyn Backing>, BackingError> { Ok(Box::new(Far(host_mmap(services)?))) };
     let host = Host::builder().limit(Domain::Host, LIMIT).with_backing("far", create).load().unwrap();

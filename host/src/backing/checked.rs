@@ -7,7 +7,7 @@
 //!
 //! What it does *not* do: charge budgets (see `buffer`), or load anything (see `loader`).
 
-use super::quarantine::{Quarantined, ReapReport};
+use super::quarantine::{Quarantined, ReapReport, Unreleased};
 use super::{AddressMap, BackingFault, Capabilities, Operation, ServiceContext, answers};
 use crate::governor::{DomainBooks, Lease};
 use leasehold_plugin_api::{
@@ -230,7 +230,7 @@ impl CheckedBacking {
         base: Address,
         owned_bytes: u64,
         lease: Option<Lease>,
-    ) -> Result<(), BackingFault> {
+    ) -> Result<(), Unreleased> {
         let entry = Quarantined { target, base, lease, remaining_bytes: owned_bytes };
         match self.try_release(entry) {
             Ok(()) => Ok(()),
@@ -241,8 +241,9 @@ impl CheckedBacking {
                     entry.target,
                     entry.remaining_bytes
                 );
+                let remaining_bytes = entry.remaining_bytes;
                 self.lock_quarantine().push(entry);
-                Err(self.failed(Operation::Release, error))
+                Err(Unreleased { remaining_bytes, fault: self.failed(Operation::Release, error) })
             }
         }
     }

@@ -31,4 +31,5 @@ pub(crate) use fault::{BackingFault, Operation};
 pub(crate) use imported::ForeignEntry;
 pub(crate) use live_ranges::AddressMap;
 pub use quarantine::ReapReport;
+pub(crate) use quarantine::Unreleased;
 pub(crate) use services::ServiceContext;

@@ -1,5 +1,6 @@
 //! What a backing could not give back: it stays charged, is named, and is tried again.
 
+use super::BackingFault;
 use crate::governor::Lease;
 use leasehold_plugin_api::{Address, ReleaseTarget};
 
@@ -10,6 +11,15 @@ pub(super) struct Quarantined {
     pub(super) base: Address,
     pub(super) lease: Option<Lease>,
     pub(super) remaining_bytes: u64,
+}
+
+/// A release that did not, or not wholly, happen.
+#[derive(Debug)]
+pub(crate) struct Unreleased {
+    /// Physical bytes that are still owned, and stay charged.
+    pub(crate) remaining_bytes: u64,
+    /// Why.
+    pub(crate) fault: BackingFault,
 }
 
 /// What a round of trying again achieved; see [`Host::reap`](crate::Host::reap).

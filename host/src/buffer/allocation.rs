@@ -150,9 +150,7 @@ impl Allocation {
             Payer::Backing => None,
         };
         let target = ReleaseTarget::Allocation(self.inner.id);
-        self.backing
-            .release(target, self.inner.base, self.inner.bytes, lease)
-            .map_err(|fault| BufferError::NotReleased { remaining_bytes: self.inner.bytes, fault: Box::new(fault) })
+        Ok(self.backing.release(target, self.inner.base, self.inner.bytes, lease)?)
     }
 }
 

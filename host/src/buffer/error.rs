@@ -1,6 +1,6 @@
 //! Why a buffer was not made, grown, shrunk or given back.
 
-use crate::backing::BackingFault;
+use crate::backing::{BackingFault, Unreleased};
 use crate::error::{ErrorKind, TierExhausted};
 use leasehold_plugin_api::BackingError;
 use std::sync::Arc;
@@ -30,6 +30,13 @@ pub(crate) enum BufferError {
     NotHostAccessible { backing: Arc<str> },
     #[error("backing {backing:?}: no slice: plane {plane} was asked for, there are {planes}")]
     NoSuchPlane { backing: Arc<str>, plane: usize, planes: usize },
+}
+
+impl From<Unreleased> for BufferError {
+    fn from(unreleased: Unreleased) -> Self {
+        let Unreleased { remaining_bytes, fault } = unreleased;
+        Self::NotReleased { remaining_bytes, fault: Box::new(fault) }
+    }
 }
 
 impl BufferError {

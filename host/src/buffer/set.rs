@@ -12,7 +12,7 @@ use super::bytes;
 use super::error::BufferError;
 use super::growth::{GrowthPolicy, round_up};
 use crate::admission::{self, Payer};
-use crate::backing::{BackingFault, CheckedBacking, Placement};
+use crate::backing::{BackingFault, CheckedBacking, Placement, Unreleased};
 use crate::error::{Error, TierExhausted};
 use crate::governor::GovernorCore;
 use leasehold_plugin_api::{Address, Change, CommitRange, HolderId, MemoryRole, Region, ReleaseTarget};
@@ -418,20 +418,22 @@ impl BufferSet {
     }
 
     fn release_all(&mut self) -> Result<(), BufferError> {
-        let mut first = None;
-        let mut remaining_bytes: u64 = 0;
+        let mut unreleased: Option<Unreleased> = None;
         for plane in std::mem::take(&mut self.planes) {
             let lease = match &mut self.payer {
                 Payer::Buffer(lease) => Some(lease.split_off(plane.committed)),
                 Payer::Backing => None,
             };
             let target = ReleaseTarget::Region(plane.region.id);
-            if let Err(fault) = self.backing.release(target, plane.region.base, plane.committed, lease) {
-                remaining_bytes = remaining_bytes.saturating_add(plane.committed);
-                first = first.or(Some(fault));
+            if let Err(this) = self.backing.release(target, plane.region.base, plane.committed, lease) {
+                // The first fault is told, with the bytes of all.
+                let before = unreleased.as_ref().map_or(0, |first| first.remaining_bytes);
+                let remaining_bytes = before.saturating_add(this.remaining_bytes);
+                let fault = unreleased.map_or(this.fault, |first| first.fault);
+                unreleased = Some(Unreleased { remaining_bytes, fault });
             }
         }
-        first.map_or(Ok(()), |fault| Err(BufferError::NotReleased { remaining_bytes, fault: Box::new(fault) }))
+        unreleased.map_or(Ok(()), |unreleased| Err(unreleased.into()))
     }
 }
 
