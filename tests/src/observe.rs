@@ -41,34 +41,57 @@ impl Mapping {
     }
 }
 
-/// Every mapping of this process.
-///
-/// # Panics
-///
-/// Where `/proc` is not mounted.
-#[must_use]
-pub fn mappings() -> Vec<Mapping> {
-    let maps = std::fs::read_to_string("/proc/self/maps").expect("/proc/self/maps");
-    maps.lines().map(Mapping::parse).collect()
+/// The mappings of this process at one moment.
+#[derive(Clone, Debug)]
+pub struct Mappings(Vec<Mapping>);
+
+impl Mappings {
+    /// Asks the kernel.
+    ///
+    /// # Panics
+    ///
+    /// Where `/proc` is not mounted.
+    #[must_use]
+    pub fn read() -> Self {
+        let maps = std::fs::read_to_string("/proc/self/maps").expect("/proc/self/maps");
+        Self(maps.lines().map(Mapping::parse).collect())
+    }
+
+    /// The parts of mappings that lie in a range.
+    pub fn within(&self, base: Address, bytes: u64) -> impl Iterator<Item = Mapping> {
+        let (base, end) = (base.get(), base.get() + bytes);
+        self.0.iter().filter_map(move |mapping| mapping.cut_to(base, end))
+    }
+
+    /// Bytes of a range that can be read and written.
+    #[must_use]
+    pub fn open_bytes(&self, base: Address, bytes: u64) -> u64 {
+        self.within(base, bytes).filter(|mapping| mapping.is_open).map(|mapping| mapping.bytes()).sum()
+    }
+
+    /// Whether no address of a range is free: it is reserved still, or was taken again as a whole.
+    #[must_use]
+    pub fn hold_all_of(&self, base: Address, bytes: u64) -> bool {
+        self.within(base, bytes).map(|mapping| mapping.bytes()).sum::<u64>() == bytes
+    }
 }
 
-/// The parts of mappings that lie in a range.
+/// The parts of mappings that lie in a range now.
 #[must_use]
 pub fn mappings_in(base: Address, bytes: u64) -> Vec<Mapping> {
-    let (base, end) = (base.get(), base.get() + bytes);
-    mappings().iter().filter_map(|mapping| mapping.cut_to(base, end)).collect()
+    Mappings::read().within(base, bytes).collect()
 }
 
-/// Bytes of a range that can be read and written.
+/// Bytes of a range that can be read and written now.
 #[must_use]
 pub fn open_bytes(base: Address, bytes: u64) -> u64 {
-    mappings_in(base, bytes).iter().filter(|mapping| mapping.is_open).map(Mapping::bytes).sum()
+    Mappings::read().open_bytes(base, bytes)
 }
 
-/// Whether no address of a range is free: it is reserved still, or was taken again as a whole.
+/// Whether no address of a range is free now.
 #[must_use]
 pub fn is_taken_whole(base: Address, bytes: u64) -> bool {
-    mappings_in(base, bytes).iter().map(Mapping::bytes).sum::<u64>() == bytes
+    Mappings::read().hold_all_of(base, bytes)
 }
 
 /// Bytes of a range that have a page in memory.
