@@ -8,8 +8,8 @@ use std::sync::Arc;
 /// Why a buffer was not made, grown, shrunk or given back.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum BufferError {
-    #[error("backing {backing:?}: buffer not made: {why}")]
-    InvalidSpec { backing: Arc<str>, why: String },
+    #[error("backing {backing:?}: {what} not made: {why}")]
+    InvalidSpec { backing: Arc<str>, what: &'static str, why: String },
     #[error(
         "backing {backing:?}: not grown: asks {requested} bytes, the capacity is {capacity}; make the buffer with a larger capacity, which costs address space only"
     )]

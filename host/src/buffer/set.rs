@@ -65,7 +65,8 @@ impl BufferSpec {
 
     /// Checks what can be known without the backing; answers the placement of one plane.
     fn placement(&self, backing: &CheckedBacking, granule: u64) -> Result<Placement, BufferError> {
-        let refuse = |why: String| BufferError::InvalidSpec { backing: Arc::clone(backing.name()), why };
+        let refuse =
+            |why: String| BufferError::InvalidSpec { backing: Arc::clone(backing.name()), what: "buffer", why };
         if self.capacity == 0 {
             return Err(refuse("a capacity of 0 bytes can hold nothing; ask for at least one".to_owned()));
         }
@@ -131,7 +132,7 @@ impl BufferSet {
         let placement = spec.placement(backing, granule)?;
         if planes == 0 {
             let why = "a set of 0 planes can hold nothing; ask for at least one".to_owned();
-            return Err(BufferError::InvalidSpec { backing: Arc::clone(backing.name()), why }.into());
+            return Err(BufferError::InvalidSpec { backing: Arc::clone(backing.name()), what: "buffer", why }.into());
         }
         let mut set = Self {
             len: 0,
