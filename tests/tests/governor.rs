@@ -7,7 +7,7 @@ use leasehold::{
 use leasehold_plugin_api as api;
 use leasehold_tests::fault::{Books, Call, Fault, Faults, Strikes};
 use std::sync::Barrier;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
@@ -83,6 +83,33 @@ fn of_many_threads_that_ask_at_once_exactly_as_many_are_granted_as_fit() {
         });
         assert_eq!((granted.len(), used(&governor)), (3, 9));
     }
+}
+
+#[test]
+fn two_charges_that_do_not_fit_together_are_never_held_together() {
+    let governor = governor(10);
+    let holders = AtomicU64::new(0);
+    let start = Barrier::new(4);
+    let work = || {
+        let mut lease = governor.lease(Domain::Host, 0, MemoryRole::KvCache).unwrap();
+        start.wait();
+        let mut granted = 0;
+        for _ in 0..200_000 {
+            if lease.grow(6).is_ok() {
+                assert_eq!(holders.fetch_add(1, Ordering::AcqRel), 0, "12 of 10 bytes are held");
+                granted += 1;
+                holders.fetch_sub(1, Ordering::AcqRel);
+                lease.shrink(6);
+            }
+        }
+        granted
+    };
+    let granted: u64 = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..4).map(|_| scope.spawn(work)).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).sum()
+    });
+    assert!(granted > 0);
+    assert_eq!(used(&governor), 0);
 }
 
 #[test]
