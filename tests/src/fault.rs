@@ -1,1 +1,260 @@
 //! A backing that fails where it is told to.
+//!
+//! ```text
+//!   test ──► Faults ◄── shared ──► FaultyBacking ──► dyn Backing (host-mmap, say)
+//!            plan, count, held       every call
+//! ```
+//!
+//! [`FaultyBacking`] counts each call, fails those that were planned, and passes the others on to the backing that it
+//! wraps. [`Faults`] is the test's side of it: what is to fail, how often each call was made, what is held. It may keep
+//! the books itself, of its own host or of another, as [`Books`] says. Any thread may call; no lock is held across a
+//! call. It panics where it is told to, and nowhere else.
+
+mod faulty_backing;
+
+pub use faulty_backing::FaultyBacking;
+
+use leasehold::{Error, Host};
+use leasehold_plugin_api::{
+    Address, AuthorityId, Backing, BackingError, BackingRegistration, CommitRange, Domain, ErrorKind, HostServices,
+    Options, ReleaseTarget,
+};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// A kind of call to a backing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[expect(missing_docs, reason = "each is named as the method is")]
+pub enum Call {
+    Describe,
+    Accounting,
+    Granularity,
+    Reserve,
+    Commit,
+    Decommit,
+    Cost,
+    CommittedBytes,
+    Allocate,
+    Release,
+}
+
+impl Call {
+    /// The calls that can answer a failure.
+    pub const FALLIBLE: [Call; 7] =
+        [Call::Reserve, Call::Commit, Call::Decommit, Call::Cost, Call::CommittedBytes, Call::Allocate, Call::Release];
+}
+
+/// How a call fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// A failure of that kind, before anything is done.
+    Refuse(ErrorKind),
+    /// A failure of that kind, after half of it is done: of a decommit, which leaves each region a prefix of what it
+    /// had and some regions more than others; of a release, which is then quarantined. Any other call refuses.
+    HalfWay(ErrorKind),
+    /// A panic, before anything is done.
+    Panic,
+}
+
+/// How often a fault strikes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Strikes {
+    /// At one call.
+    Once,
+    /// At that call and all later ones of its kind, until [`Faults::heal`].
+    Always,
+}
+
+/// Who pays for what a [`FaultyBacking`] commits.
+#[derive(Clone, Copy, Debug)]
+pub enum Books {
+    /// The buffers.
+    OfTheBuffers,
+    /// The backing, through these services.
+    OfItsHost(HostServices),
+    /// The backing, it says, on books that its host does not keep.
+    Elsewhere(AuthorityId),
+}
+
+/// What a backing holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Held {
+    /// Live regions.
+    pub regions: usize,
+    /// Live allocations.
+    pub allocations: usize,
+    /// Bytes committed in them.
+    pub owned_bytes: u64,
+}
+
+/// Address space that a backing handed out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Extent {
+    /// The region or allocation.
+    pub target: ReleaseTarget,
+    /// Where it begins.
+    pub base: Address,
+    /// Its size.
+    pub bytes: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Plan {
+    call: Call,
+    nth: u64,
+    strikes: Strikes,
+    fault: Fault,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    counts: BTreeMap<Call, u64>,
+    plans: Vec<Plan>,
+    struck: u64,
+    /// Committed bytes of all that is live.
+    live: HashMap<ReleaseTarget, u64>,
+    handed_out: Vec<Extent>,
+}
+
+/// What is to fail, and what was seen. Clones share it.
+#[derive(Clone, Debug, Default)]
+pub struct Faults {
+    state: Arc<Mutex<State>>,
+}
+
+impl Faults {
+    /// Nothing fails yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Fails the `nth` call of a kind from now on; the next one is number 0.
+    pub fn plan(&self, call: Call, nth: u64, strikes: Strikes, fault: Fault) {
+        let nth = self.count(call) + nth;
+        self.lock().plans.push(Plan { call, nth, strikes, fault });
+    }
+
+    /// Forgets what was planned.
+    pub fn heal(&self) {
+        self.lock().plans.clear();
+    }
+
+    /// How many calls of a kind were made.
+    #[must_use]
+    pub fn count(&self, call: Call) -> u64 {
+        self.lock().counts.get(&call).copied().unwrap_or(0)
+    }
+
+    /// How many calls were made, by kind.
+    #[must_use]
+    pub fn counts(&self) -> BTreeMap<Call, u64> {
+        self.lock().counts.clone()
+    }
+
+    /// How many calls failed as planned.
+    #[must_use]
+    pub fn struck(&self) -> u64 {
+        self.lock().struck
+    }
+
+    /// What is held now.
+    #[must_use]
+    pub fn held(&self) -> Held {
+        let state = self.lock();
+        let regions = state.live.keys().filter(|target| matches!(target, ReleaseTarget::Region(_))).count();
+        Held { regions, allocations: state.live.len() - regions, owned_bytes: state.live.values().sum() }
+    }
+
+    /// All address space that ever was handed out, given back or not.
+    #[must_use]
+    pub fn handed_out(&self) -> Vec<Extent> {
+        self.lock().handed_out.clone()
+    }
+
+    /// A host that has one backing, `"faulty"`: the built-in host-mmap behind these faults.
+    ///
+    /// # Errors
+    ///
+    /// As [`HostBuilder::load`](leasehold::HostBuilder::load).
+    pub fn host(&self, limit_bytes: u64) -> Result<Host, Error> {
+        self.host_with(limit_bytes, |_| Books::OfTheBuffers)
+    }
+
+    /// The same, with books as `books` makes them.
+    ///
+    /// # Errors
+    ///
+    /// As [`HostBuilder::load`](leasehold::HostBuilder::load).
+    pub fn host_with(
+        &self,
+        limit_bytes: u64,
+        books: impl FnOnce(HostServices) -> Books + 'static,
+    ) -> Result<Host, Error> {
+        let faults = self.clone();
+        let create = move |services: HostServices| -> Result<Box<dyn Backing>, BackingError> {
+            Ok(Box::new(FaultyBacking::new(host_mmap(services)?, &faults, books(services))))
+        };
+        Host::builder().limit(Domain::Host, limit_bytes).with_backing("faulty", create).load()
+    }
+
+    fn next(&self, call: Call) -> Option<Fault> {
+        let mut state = self.lock();
+        let count = state.counts.entry(call).or_default();
+        let number = *count;
+        *count += 1;
+        let hit = |plan: &&Plan| {
+            plan.call == call
+                && match plan.strikes {
+                    Strikes::Once => plan.nth == number,
+                    Strikes::Always => plan.nth <= number,
+                }
+        };
+        let fault = state.plans.iter().find(hit).map(|plan| plan.fault)?;
+        state.struck += 1;
+        Some(fault)
+    }
+
+    fn hand_out(&self, target: ReleaseTarget, base: Address, bytes: u64, owned_bytes: u64) {
+        let mut state = self.lock();
+        state.handed_out.push(Extent { target, base, bytes });
+        state.live.insert(target, owned_bytes);
+    }
+
+    /// Adds to what is committed in each region, or takes from it.
+    fn settle(&self, ranges: &[CommitRange], change: impl Fn(u64, u64) -> u64) {
+        let mut state = self.lock();
+        for range in ranges {
+            if let Some(committed) = state.live.get_mut(&ReleaseTarget::Region(range.region())) {
+                *committed = change(*committed, range.bytes);
+            }
+        }
+    }
+
+    fn owned_by(&self, target: ReleaseTarget) -> u64 {
+        self.lock().live.get(&target).copied().unwrap_or(0)
+    }
+
+    fn forget(&self, target: ReleaseTarget) -> u64 {
+        self.lock().live.remove(&target).unwrap_or(0)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The built-in host-mmap, with its default options.
+///
+/// # Errors
+///
+/// What its creation answers.
+///
+/// # Panics
+///
+/// When it isn't linked in.
+pub fn host_mmap(services: HostServices) -> Result<Box<dyn Backing>, BackingError> {
+    let linked_in = BackingRegistration::linked_in();
+    let host_mmap = linked_in.iter().find(|registration| registration.name() == "host-mmap").expect("is linked in");
+    host_mmap.create(&Options::new(), services)
+}

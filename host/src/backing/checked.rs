@@ -199,19 +199,14 @@ impl CheckedBacking {
         self.virtual_call(Operation::Cost, |backing| backing.cost(ranges))
     }
 
-    /// What a region still has committed after a decommit from `most` to `least` bytes failed. An answer that can't be
-    /// is taken for the worst: everything is still there.
-    pub(crate) fn committed_after_failure(&self, region: RegionId, least: u64, most: u64) -> u64 {
-        let answer = self.virtual_call(Operation::CommittedBytes, |backing| backing.committed_bytes(region));
-        let Ok(left) = answer else { return most };
+    /// What a region still has committed after a decommit from `most` to `least` bytes failed. An answer outside of that
+    /// is a breach.
+    pub(crate) fn committed_between(&self, region: RegionId, least: u64, most: u64) -> Result<u64, BackingFault> {
+        let left = self.virtual_call(Operation::CommittedBytes, |backing| backing.committed_bytes(region))?;
         let granularity = self.capabilities.granularity().unwrap_or(1);
-        match answers::left(granularity, least, most, left) {
-            Ok(()) => left,
-            Err(breach) => {
-                let _ = self.breach(Operation::CommittedBytes, breach);
-                most
-            }
-        }
+        answers::left(granularity, least, most, left)
+            .map_err(|breach| self.breach(Operation::CommittedBytes, breach))?;
+        Ok(left)
     }
 
     /// Hands out memory that is committed as a whole.
@@ -325,18 +320,17 @@ impl CheckedBacking {
         call: impl FnOnce(&dyn VirtualBacking) -> Result<T, BackingError>,
     ) -> Result<T, BackingFault> {
         if !self.capabilities.has_virtual_backing() {
-            return Err(BackingFault::Unsupported {
-                backing: Arc::clone(&self.name),
-                operation,
-                capability: "virtual-backing",
-            });
+            let backing = Arc::clone(&self.name);
+            return Err(BackingFault::Unsupported { backing, operation, capability: "virtual-backing" });
         }
-        self.call(operation, || match self.inner.as_virtual_backing() {
-            Some(backing) => call(backing),
+        match self.call(operation, || Ok(self.inner.as_virtual_backing()))? {
+            Some(backing) => self.call(operation, || call(backing)),
             None => {
-                Err(BackingError::new(ErrorKind::Panicked, "it no longer offers virtual-backing, as it did at first"))
+                let breach = "it no longer offers virtual-backing, as it did at first";
+                self.services.retire(broken(breach));
+                Err(self.out_of_service(operation, broken(breach)))
             }
-        })
+        }
     }
 
     fn call<T>(&self, operation: Operation, call: impl FnOnce() -> Result<T, BackingError>) -> Result<T, BackingFault> {
@@ -358,13 +352,17 @@ impl CheckedBacking {
     }
 
     fn breach(&self, operation: Operation, breach: String) -> BackingFault {
-        self.services.retire(format!("it broke the contract: {breach}"));
-        self.out_of_service(operation, format!("it broke the contract: {breach}"))
+        self.services.retire(broken(&breach));
+        BackingFault::Breach { backing: Arc::clone(&self.name), operation, breach: broken(&breach) }
     }
 
     fn out_of_service(&self, operation: Operation, reason: String) -> BackingFault {
         BackingFault::OutOfService { backing: Arc::clone(&self.name), operation, reason }
     }
+}
+
+fn broken(breach: &str) -> String {
+    format!("it broke the contract: {breach}")
 }
 
 impl Drop for CheckedBacking {

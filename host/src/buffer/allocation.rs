@@ -47,7 +47,8 @@ impl AllocationSpec {
     }
 
     fn placement(&self, backing: &CheckedBacking) -> Result<Placement, BufferError> {
-        let refuse = |why: String| BufferError::InvalidSpec { backing: Arc::clone(backing.name()), why };
+        let refuse =
+            |why: String| BufferError::InvalidSpec { backing: Arc::clone(backing.name()), what: "allocation", why };
         if self.bytes == 0 {
             return Err(refuse("an allocation of 0 bytes can hold nothing; ask for at least one".to_owned()));
         }

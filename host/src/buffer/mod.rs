@@ -7,7 +7,9 @@
 //!                 └ drop: release every region ─► refund; what can't be given back goes to quarantine
 //! ```
 //!
+//! * `spec`: what a buffer is to be.
 //! * `growth`: how far a growth commits. Pure arithmetic.
+//! * `plane`: one region, what is charged for it and what of it may be used.
 //! * `set`: planes that grow together or not at all; the only file that charges and commits.
 //! * `single`: one plane, with its bytes as a slice.
 //! * `allocation`: memory that is committed as a whole, for comparison and for what never grows.
@@ -18,10 +20,13 @@
 mod allocation;
 mod bytes;
 mod growth;
+mod plane;
 mod set;
 mod single;
+mod spec;
 
 pub use allocation::{Allocation, AllocationSpec};
 pub use growth::GrowthPolicy;
-pub use set::{BufferSet, BufferSpec};
+pub use set::BufferSet;
 pub use single::Buffer;
+pub use spec::BufferSpec;

@@ -5,95 +5,26 @@
 //! backing's quarantine. One thread at a time; calls may block in the system or the driver.
 //!
 //! Invariants, after every call and every failure:
-//! 1. `len ≤ committed ≤ capacity`, for each plane.
-//! 2. The lease, where there is one, holds exactly the bytes that the planes own.
+//! 1. `len ≤ committed ≤ capacity`, for each plane, where `committed` counts only what is there for certain.
+//! 2. The lease, where there is one, holds exactly what the planes are charged.
 
 use super::bytes;
 use super::growth::{GrowthPolicy, round_up};
+use super::plane::Plane;
+use super::spec::BufferSpec;
 use crate::admission::{self, Payer};
-use crate::backing::{CheckedBacking, Placement};
-use crate::error::{BufferError, Error, TierExhausted};
+use crate::backing::CheckedBacking;
+use crate::error::{BackingFault, BufferError, Error, TierExhausted, Unreleased};
 use crate::governor::GovernorCore;
-use leasehold_plugin_api::{Address, Change, CommitRange, HolderId, MemoryRole, Region, ReleaseTarget};
+use leasehold_plugin_api::{Address, Change, CommitRange, ReleaseTarget};
 use std::sync::Arc;
-
-/// What a buffer is to be.
-#[derive(Clone, Copy, Debug)]
-pub struct BufferSpec {
-    capacity: u64,
-    align: u64,
-    role: MemoryRole,
-    holder: HolderId,
-    growth: GrowthPolicy,
-}
-
-impl BufferSpec {
-    /// A buffer that can grow to `capacity` bytes, rounded up to whole granules. Capacity costs address space only.
-    #[must_use]
-    pub fn new(capacity: u64) -> Self {
-        Self { capacity, align: 1, role: MemoryRole::KvCache, holder: HolderId::new(0), growth: GrowthPolicy::Exact }
-    }
-
-    /// The same, with a base that is a multiple of `align` bytes, a power of two; the granularity at least.
-    #[must_use]
-    pub fn align(mut self, align: u64) -> Self {
-        self.align = align;
-        self
-    }
-
-    /// The same, for another use than a KV cache.
-    #[must_use]
-    pub fn role(mut self, role: MemoryRole) -> Self {
-        self.role = role;
-        self
-    }
-
-    /// The same, on somebody's behalf.
-    #[must_use]
-    pub fn holder(mut self, holder: HolderId) -> Self {
-        self.holder = holder;
-        self
-    }
-
-    /// The same, committing ahead.
-    #[must_use]
-    pub fn growth(mut self, growth: GrowthPolicy) -> Self {
-        self.growth = growth;
-        self
-    }
-
-    /// Checks what can be known without the backing; answers the placement of one plane.
-    fn placement(&self, backing: &CheckedBacking, granule: u64) -> Result<Placement, BufferError> {
-        let refuse = |why: String| BufferError::InvalidSpec { backing: Arc::clone(backing.name()), why };
-        if self.capacity == 0 {
-            return Err(refuse("a capacity of 0 bytes can hold nothing; ask for at least one".to_owned()));
-        }
-        if !self.align.is_power_of_two() {
-            return Err(refuse(format!("an alignment of {} bytes is no power of two; ask for one", self.align)));
-        }
-        if self.growth == GrowthPolicy::Step(0) {
-            return Err(refuse("a growth step of 0 bytes never arrives; ask for a positive one".to_owned()));
-        }
-        let bytes = round_up(self.capacity, granule).ok_or_else(|| {
-            refuse(format!("a capacity of {} bytes passes the address space; ask for less", self.capacity))
-        })?;
-        Ok(Placement { bytes, align: self.align.max(granule), role: self.role, holder: self.holder })
-    }
-}
-
-/// One region with what is committed of it.
-#[derive(Debug)]
-struct Plane {
-    region: Region,
-    committed: u64,
-}
 
 /// Planes of one size that grow together: say the keys and values of every layer.
 #[derive(Debug)]
 pub struct BufferSet {
     /// The length of each plane.
     len: u64,
-    /// The least that is committed of any plane; all are equal unless a shrink failed half-way.
+    /// The least that is committed of any plane for certain; all are equal unless a shrink failed half-way.
     committed: u64,
     capacity: u64,
     granule: u64,
@@ -117,7 +48,7 @@ impl BufferSet {
         let placement = spec.placement(backing, granule)?;
         if planes == 0 {
             let why = "a set of 0 planes can hold nothing; ask for at least one".to_owned();
-            return Err(BufferError::InvalidSpec { backing: Arc::clone(backing.name()), why }.into());
+            return Err(BufferError::InvalidSpec { backing: Arc::clone(backing.name()), what: "buffer", why }.into());
         }
         let mut set = Self {
             len: 0,
@@ -133,7 +64,7 @@ impl BufferSet {
         for _ in 0..planes {
             // On failure the set is dropped, which gives back the planes it has.
             let region = set.backing.reserve(placement)?;
-            set.planes.push(Plane { region, committed: 0 });
+            set.planes.push(Plane::new(region));
         }
         set.ranges.reserve_exact(planes);
         Ok(set)
@@ -169,10 +100,10 @@ impl BufferSet {
         self.planes.len()
     }
 
-    /// Physical bytes behind all planes.
+    /// Physical bytes behind all planes, those included that a failed call may have left.
     #[must_use]
     pub fn committed_total(&self) -> u64 {
-        self.planes.iter().fold(0, |sum, plane| sum.saturating_add(plane.committed))
+        self.planes.iter().fold(0, |sum, plane| sum.saturating_add(plane.charged()))
     }
 
     /// The name of the backing.
@@ -232,6 +163,10 @@ impl BufferSet {
     #[cold]
     fn commit_for(&mut self, bytes: u64) -> Result<(), Error> {
         self.check_capacity(bytes)?;
+        self.resolve_doubts()?;
+        if bytes <= self.committed {
+            return Ok(());
+        }
         let target = self.growth.target(bytes, self.committed, self.capacity, self.granule);
         let exact = GrowthPolicy::Exact.target(bytes, self.committed, self.capacity, self.granule);
         match self.commit_to(target) {
@@ -250,7 +185,7 @@ impl BufferSet {
 
     /// Charges, commits, settles: brings every plane to `target` bytes.
     fn commit_to(&mut self, target: u64) -> Result<(), Error> {
-        self.fill_ranges(|plane| (plane.committed, target));
+        self.fill_ranges(|plane| (plane.charged(), target));
         let asked = self.asked();
         if let Payer::Buffer(lease) = &mut self.payer {
             lease.grow(asked).map_err(|refusal| self.backing.refused(refusal))?;
@@ -258,8 +193,14 @@ impl BufferSet {
         match self.backing.commit(&self.ranges) {
             Ok(change) => {
                 self.refund(asked.saturating_sub(change.owned_bytes));
-                self.set_committed(|_| target);
+                self.set_committed(|plane| plane.charged().max(target));
                 Ok(())
+            }
+            Err(fault) if fault.leaves_doubt() => {
+                self.planes.iter_mut().for_each(|plane| plane.doubt_growth(target));
+                // Its failure is no news: the growth is reported, and the doubt is kept.
+                let _ = self.resolve_doubts();
+                Err(fault.into())
             }
             Err(fault) => {
                 self.refund(asked);
@@ -268,61 +209,67 @@ impl BufferSet {
         }
     }
 
-    /// Makes every plane `bytes` long, at most what it is now, and gives the whole granules past that back. The granule
-    /// that holds the new end stays.
+    /// Makes every plane `bytes` long, at most what it is now, and gives the whole granules past `bytes` back: what was
+    /// in use, what a policy committed ahead, and what an earlier shrink failed to give back. The granule that holds
+    /// the new end stays.
     ///
     /// # Errors
     ///
     /// What the backing reports; the text says how much stays committed. The length is then what is still committed of
     /// it, and growing again really commits.
     pub fn shrink_to(&mut self, bytes: u64) -> Result<(), Error> {
-        if bytes >= self.len {
-            return Ok(());
-        }
+        self.resolve_doubts()?;
         let keep = round_up(bytes, self.granule).unwrap_or(self.capacity);
-        self.fill_ranges(|plane| (keep, plane.committed));
+        self.fill_ranges(|plane| (keep, plane.charged()));
         if !self.ranges.is_empty() {
             self.decommit_to(keep, bytes)?;
         }
-        self.len = bytes;
+        self.len = self.len.min(bytes);
         Ok(())
     }
 
     /// Decommits, refunds: brings every plane that has more down to `keep` bytes.
     fn decommit_to(&mut self, keep: u64, wanted: u64) -> Result<(), BufferError> {
-        let before = self.committed;
+        let before = self.committed_total();
         match self.backing.decommit(&self.ranges) {
             Ok(change) => {
                 self.refund(change.owned_bytes);
-                self.set_committed(|plane| plane.committed.min(keep));
+                self.set_committed(|plane| plane.charged().min(keep));
                 Ok(())
             }
             Err(fault) => {
                 self.settle_failed_decommit(keep);
-                let backing = Arc::clone(self.backing.name());
-                Err(BufferError::NotShrunk {
-                    backing,
-                    wanted,
-                    committed: self.committed,
-                    before,
-                    fault: Box::new(fault),
-                })
+                let left = self.committed_total();
+                Err(BufferError::NotShrunk { wanted, left, before, fault: Box::new(fault) })
             }
         }
     }
 
-    /// Asks the backing what is left, and believes it where it can be.
+    /// Takes only what was to stay for certain, and asks the backing what else is left. What it can't tell stays
+    /// charged and out of use, and is asked for again before the next growth or shrink.
     fn settle_failed_decommit(&mut self, keep: u64) {
-        let before = self.committed_total();
-        let backing = Arc::clone(&self.backing);
-        self.set_committed(|plane| {
-            if plane.committed <= keep {
-                return plane.committed;
-            }
-            backing.committed_after_failure(plane.region.id, keep, plane.committed)
-        });
-        self.refund(before.saturating_sub(self.committed_total()));
+        self.planes.iter_mut().for_each(|plane| plane.doubt_shrink(keep));
+        // Its failure is no news: the shrink is reported, and the doubt is kept.
+        let _ = self.resolve_doubts();
         self.len = self.len.min(self.committed);
+    }
+
+    /// Asks the backing how much is committed of each plane that is in doubt. Answers the first failure to tell.
+    fn resolve_doubts(&mut self) -> Result<(), BackingFault> {
+        if !self.planes.iter().any(Plane::is_in_doubt) {
+            return Ok(());
+        }
+        let before = self.committed_total();
+        let mut outcome = Ok(());
+        for plane in self.planes.iter_mut().filter(|plane| plane.is_in_doubt()) {
+            match self.backing.committed_between(plane.region.id, plane.certain(), plane.charged()) {
+                Ok(committed) => plane.settle(committed),
+                Err(fault) => outcome = outcome.and(Err(fault)),
+            }
+        }
+        self.note_committed();
+        self.refund(before.saturating_sub(self.committed_total()));
+        outcome
     }
 
     /// The ranges of one call: from..to of each plane, where that is not empty.
@@ -346,12 +293,14 @@ impl BufferSet {
     }
 
     fn set_committed(&mut self, committed: impl Fn(&Plane) -> u64) {
-        let mut least = self.capacity;
         for plane in &mut self.planes {
-            plane.committed = committed(plane);
-            least = least.min(plane.committed);
+            plane.settle(committed(plane));
         }
-        self.committed = least;
+        self.note_committed();
+    }
+
+    fn note_committed(&mut self) {
+        self.committed = self.planes.iter().map(Plane::certain).min().unwrap_or(0);
     }
 
     fn refund(&mut self, bytes: u64) {
@@ -369,7 +318,7 @@ impl BufferSet {
     pub fn growth_cost(&self, bytes: u64) -> Result<Change, Error> {
         self.check_capacity(bytes)?;
         let target = self.growth.target(bytes, self.committed, self.capacity, self.granule);
-        let ranges: Vec<_> = self.ranges_of(|plane| (plane.committed, target)).collect();
+        let ranges: Vec<_> = self.ranges_of(|plane| (plane.charged(), target)).collect();
         if ranges.is_empty() { Ok(Change::default()) } else { Ok(self.backing.cost(&ranges)?) }
     }
 
@@ -384,20 +333,22 @@ impl BufferSet {
     }
 
     fn release_all(&mut self) -> Result<(), BufferError> {
-        let mut first = None;
-        let mut remaining_bytes: u64 = 0;
+        let mut unreleased: Option<Unreleased> = None;
         for plane in std::mem::take(&mut self.planes) {
             let lease = match &mut self.payer {
-                Payer::Buffer(lease) => Some(lease.split_off(plane.committed)),
+                Payer::Buffer(lease) => Some(lease.split_off(plane.charged())),
                 Payer::Backing => None,
             };
             let target = ReleaseTarget::Region(plane.region.id);
-            if let Err(plane) = self.backing.release(target, plane.region.base, plane.committed, lease) {
-                remaining_bytes = remaining_bytes.saturating_add(plane.remaining_bytes);
-                first = first.or(Some(plane.fault));
+            if let Err(this) = self.backing.release(target, plane.region.base, plane.charged(), lease) {
+                // The first fault is told, with the bytes of all.
+                let before = unreleased.as_ref().map_or(0, |first| first.remaining_bytes);
+                let remaining_bytes = before.saturating_add(this.remaining_bytes);
+                let fault = unreleased.map_or(this.fault, |first| first.fault);
+                unreleased = Some(Unreleased { remaining_bytes, fault });
             }
         }
-        first.map_or(Ok(()), |fault| Err(BufferError::NotReleased { remaining_bytes, fault: Box::new(fault) }))
+        unreleased.map_or(Ok(()), |unreleased| Err(unreleased.into()))
     }
 }
 

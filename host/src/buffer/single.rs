@@ -1,6 +1,7 @@
 //! One plane that grows at a fixed address.
 
-use super::set::{BufferSet, BufferSpec};
+use super::set::BufferSet;
+use super::spec::BufferSpec;
 use crate::backing::CheckedBacking;
 use crate::error::Error;
 use crate::governor::GovernorCore;
@@ -86,8 +87,9 @@ impl Buffer {
         self.set.grow_to(bytes)
     }
 
-    /// Makes it `bytes` long, at most what it is now, and gives the whole granules past that back. The granule that
-    /// holds the new end stays.
+    /// Makes it `bytes` long, at most what it is now, and gives the whole granules past `bytes` back: what was in use,
+    /// what a policy committed ahead, and what an earlier shrink failed to give back. The granule that holds the new
+    /// end stays.
     ///
     /// # Errors
     ///

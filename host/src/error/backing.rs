@@ -39,11 +39,16 @@ pub(crate) enum BackingFault {
     /// The backing reported a failure.
     #[error("backing {backing:?}: {operation} failed: {error}")]
     Failed { backing: Arc<str>, operation: Operation, error: BackingError },
-    /// The backing is out of service, since this call or an earlier one.
+    /// The backing is out of service: nothing was called.
     #[error(
         "backing {backing:?}: {operation} refused: the backing is out of service: {reason}; use another backing, and report this to the plugin's author"
     )]
     OutOfService { backing: Arc<str>, operation: Operation, reason: String },
+    /// The call was made, and its answer can't be: the backing is out of service from now on.
+    #[error(
+        "backing {backing:?}: {operation} not believed: {breach}; the backing is out of service from now on: use another, and report this to the plugin's author"
+    )]
+    Breach { backing: Arc<str>, operation: Operation, breach: String },
     /// The backing hasn't got what the operation needs.
     #[error(
         "backing {backing:?}: {operation} refused: the backing offers no {capability}; choose a backing that does (`leasehold list`)"
@@ -55,15 +60,26 @@ impl BackingFault {
     pub(crate) fn kind(&self) -> ErrorKind {
         match self {
             Self::Failed { error, .. } => kind_of(error.kind()),
-            Self::OutOfService { .. } => ErrorKind::OutOfService,
+            Self::OutOfService { .. } | Self::Breach { .. } => ErrorKind::OutOfService,
             Self::Unsupported { .. } => ErrorKind::Unsupported,
+        }
+    }
+
+    /// Whether nobody can tell what the call left behind. Any other failure left everything as it was.
+    pub(crate) fn leaves_doubt(&self) -> bool {
+        match self {
+            Self::Breach { .. } => true,
+            Self::Failed { error, .. } => {
+                matches!(error.kind(), api::ErrorKind::Panicked | api::ErrorKind::DeviceLost)
+            }
+            Self::OutOfService { .. } | Self::Unsupported { .. } => false,
         }
     }
 
     pub(crate) fn backing_error(&self) -> Option<&BackingError> {
         match self {
             Self::Failed { error, .. } => Some(error),
-            Self::OutOfService { .. } | Self::Unsupported { .. } => None,
+            Self::OutOfService { .. } | Self::Breach { .. } | Self::Unsupported { .. } => None,
         }
     }
 }

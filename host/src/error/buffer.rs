@@ -7,8 +7,8 @@ use std::sync::Arc;
 /// Why a buffer was not made, grown, shrunk or given back.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum BufferError {
-    #[error("backing {backing:?}: buffer not made: {why}")]
-    InvalidSpec { backing: Arc<str>, why: String },
+    #[error("backing {backing:?}: {what} not made: {why}")]
+    InvalidSpec { backing: Arc<str>, what: &'static str, why: String },
     #[error(
         "backing {backing:?}: not grown: asks {requested} bytes, the capacity is {capacity}; make the buffer with a larger capacity, which costs address space only"
     )]
@@ -18,9 +18,9 @@ pub(crate) enum BufferError {
     #[error("backing {backing:?}: not allocated: {refusal}")]
     AllocationExhausted { backing: Arc<str>, refusal: TierExhausted },
     #[error(
-        "backing {backing:?}: not shrunk to {wanted} bytes: {fault}; {committed} of {before} bytes a plane stay committed and charged: call shrink_to again"
+        "not shrunk to {wanted} bytes a plane: {fault}; {left} of {before} bytes stay charged: call shrink_to again"
     )]
-    NotShrunk { backing: Arc<str>, wanted: u64, committed: u64, before: u64, fault: Box<BackingFault> },
+    NotShrunk { wanted: u64, left: u64, before: u64, fault: Box<BackingFault> },
     #[error("{fault}; {remaining_bytes} bytes stay charged: call reap() to try again")]
     NotReleased { remaining_bytes: u64, fault: Box<BackingFault> },
     #[error(

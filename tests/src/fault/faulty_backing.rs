@@ -1,0 +1,189 @@
+//! The backing that [`Faults`] steers: each call is counted, failed where that was planned, and else passed on.
+
+use super::{Books, Call, Fault, Faults};
+use leasehold_plugin_api::{
+    Accounting, AllocateRequest, Allocation, Backing, BackingError, Change, CommitRange, Description, Domain,
+    ErrorKind, MemoryRole, Region, RegionId, ReleaseOutcome, ReleaseTarget, ReserveRequest, SharedMapping, Transfer,
+    VirtualBacking,
+};
+
+/// A backing that counts calls, fails those that were planned, and passes the others on.
+pub struct FaultyBacking {
+    inner: Box<dyn Backing>,
+    faults: Faults,
+    books: Books,
+}
+
+impl std::fmt::Debug for FaultyBacking {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("FaultyBacking").field("faults", &self.faults).finish_non_exhaustive()
+    }
+}
+
+impl FaultyBacking {
+    /// Wraps a backing.
+    #[must_use]
+    pub fn new(inner: Box<dyn Backing>, faults: &Faults, books: Books) -> Self {
+        Self { inner, faults: faults.clone(), books }
+    }
+
+    /// Counts a call, and answers its fault where one was planned. Only `HalfWay` is left to the caller.
+    fn pass(&self, call: Call) -> Result<Option<BackingError>, BackingError> {
+        match self.faults.next(call) {
+            None => Ok(None),
+            Some(Fault::Refuse(kind)) => Err(planned(call, kind)),
+            Some(Fault::HalfWay(kind)) => Ok(Some(planned(call, kind))),
+            Some(Fault::Panic) => panic!("{call:?} panics as planned"),
+        }
+    }
+
+    fn pass_whole(&self, call: Call) -> Result<(), BackingError> {
+        self.pass(call)?.map_or(Ok(()), Err)
+    }
+
+    fn growable(&self) -> &dyn VirtualBacking {
+        self.inner.as_virtual_backing().expect("only reached where it is offered")
+    }
+
+    fn charge(&self, bytes: u64) -> Result<(), BackingError> {
+        match self.books {
+            Books::OfItsHost(services) => services.charge(Domain::Host, bytes, MemoryRole::KvCache),
+            Books::OfTheBuffers | Books::Elsewhere(_) => Ok(()),
+        }
+    }
+
+    fn refund(&self, bytes: u64) {
+        if let Books::OfItsHost(services) = self.books {
+            services.refund(Domain::Host, bytes).expect("it was charged");
+        }
+    }
+
+    fn take_away(&self, ranges: &[CommitRange]) -> Result<Change, BackingError> {
+        let change = self.growable().decommit(ranges)?;
+        self.faults.settle(ranges, |committed, bytes| committed - bytes);
+        self.refund(change.owned_bytes);
+        Ok(change)
+    }
+
+    /// Takes the upper half of a region away, and says what is left.
+    fn release_half(&self, target: ReleaseTarget) -> u64 {
+        let owned = self.faults.owned_by(target);
+        let ReleaseTarget::Region(id) = target else { return owned };
+        let half = half_of(&[CommitRange::new(id, 0, owned)], self.growable().granularity());
+        if !half.is_empty() {
+            self.take_away(&half).expect("what is committed can be decommitted");
+        }
+        self.faults.owned_by(target)
+    }
+}
+
+fn planned(call: Call, kind: ErrorKind) -> BackingError {
+    BackingError::new(kind, format!("{call:?} fails as planned")).with_native_code(12)
+}
+
+/// The upper half of every other range, and the whole of the others: regions are left with prefixes that differ.
+fn half_of(ranges: &[CommitRange], granule: u64) -> Vec<CommitRange> {
+    let gone = |(index, range): (usize, &CommitRange)| {
+        let bytes = if index % 2 == 0 { range.bytes / granule / 2 * granule } else { range.bytes };
+        (bytes > 0).then(|| CommitRange::new(range.region(), range.offset + range.bytes - bytes, bytes))
+    };
+    ranges.iter().enumerate().filter_map(gone).collect()
+}
+
+impl Backing for FaultyBacking {
+    fn describe(&self) -> Description {
+        let _ = self.faults.next(Call::Describe);
+        self.inner.describe()
+    }
+
+    fn accounting(&self) -> Accounting {
+        let _ = self.faults.next(Call::Accounting);
+        match self.books {
+            Books::OfTheBuffers => Accounting::Buffer,
+            Books::OfItsHost(services) => {
+                Accounting::Backing { authority: services.authority(Domain::Host).expect("the host keeps books") }
+            }
+            Books::Elsewhere(authority) => Accounting::Backing { authority },
+        }
+    }
+
+    fn allocate(&self, request: &AllocateRequest) -> Result<Allocation, BackingError> {
+        self.pass_whole(Call::Allocate)?;
+        let made = self.inner.allocate(request)?;
+        if let Err(refusal) = self.charge(made.bytes) {
+            let _ = self.inner.release(ReleaseTarget::Allocation(made.id));
+            return Err(refusal);
+        }
+        self.faults.hand_out(ReleaseTarget::Allocation(made.id), made.base, made.bytes, made.bytes);
+        Ok(made)
+    }
+
+    fn release(&self, target: ReleaseTarget) -> ReleaseOutcome {
+        match self.pass(Call::Release) {
+            Ok(None) => {}
+            Ok(Some(error)) => {
+                return ReleaseOutcome::Quarantined { remaining_bytes: self.release_half(target), error };
+            }
+            Err(error) => return ReleaseOutcome::Failed(error),
+        }
+        let outcome = self.inner.release(target);
+        if outcome == ReleaseOutcome::Complete {
+            self.refund(self.faults.forget(target));
+        }
+        outcome
+    }
+
+    fn as_virtual_backing(&self) -> Option<&dyn VirtualBacking> {
+        self.inner.as_virtual_backing().map(|_| self as &dyn VirtualBacking)
+    }
+
+    fn as_shared_mapping(&self) -> Option<&dyn SharedMapping> {
+        self.inner.as_shared_mapping()
+    }
+
+    fn as_transfer(&self) -> Option<&dyn Transfer> {
+        self.inner.as_transfer()
+    }
+}
+
+impl VirtualBacking for FaultyBacking {
+    fn granularity(&self) -> u64 {
+        let _ = self.faults.next(Call::Granularity);
+        self.growable().granularity()
+    }
+
+    fn reserve(&self, request: &ReserveRequest) -> Result<Region, BackingError> {
+        self.pass_whole(Call::Reserve)?;
+        let region = self.growable().reserve(request)?;
+        self.faults.hand_out(ReleaseTarget::Region(region.id), region.base, region.bytes, 0);
+        Ok(region)
+    }
+
+    fn commit(&self, ranges: &[CommitRange]) -> Result<Change, BackingError> {
+        self.pass_whole(Call::Commit)?;
+        let cost = self.growable().cost(ranges)?;
+        self.charge(cost.owned_bytes)?;
+        let change = self.growable().commit(ranges).inspect_err(|_| self.refund(cost.owned_bytes))?;
+        self.faults.settle(ranges, |committed, bytes| committed + bytes);
+        Ok(change)
+    }
+
+    fn decommit(&self, ranges: &[CommitRange]) -> Result<Change, BackingError> {
+        let Some(error) = self.pass(Call::Decommit)? else { return self.take_away(ranges) };
+        let half = half_of(ranges, self.growable().granularity());
+        if !half.is_empty() {
+            self.take_away(&half)?;
+        }
+        Err(error)
+    }
+
+    fn cost(&self, ranges: &[CommitRange]) -> Result<Change, BackingError> {
+        self.pass_whole(Call::Cost)?;
+        self.growable().cost(ranges)
+    }
+
+    fn committed_bytes(&self, region: RegionId) -> Result<u64, BackingError> {
+        self.pass_whole(Call::CommittedBytes)?;
+        self.growable().committed_bytes(region)
+    }
+}

@@ -1,0 +1,606 @@
+//! What buffers, sets and allocations do where systems of this kind have gone wrong: shrinking, odd sizes, figures that
+//! overflow, misuse of a region, planes that are left uneven.
+
+mod common;
+
+use common::{GIB, KIB, LIMIT, MIB, grounds};
+use leasehold::{AllocationSpec, BackingHandle, BufferSpec, Domain, ErrorKind, GrowthPolicy, Host, HostAccess};
+use leasehold_plugin_api::{
+    self as api, AllocateRequest, AllocationId, Backing, BackingError, CommitRange, Description, HolderId, MemoryRole,
+    RegionId, ReleaseOutcome, ReleaseTarget, ReserveRequest, VirtualBacking,
+};
+use leasehold_tests::fault::{Call, Fault, Faults, Strikes, host_mmap};
+use leasehold_tests::observe::{mappings_in, open_bytes, resident_bytes};
+use std::collections::HashSet;
+
+const PAGE: u64 = 4 * KIB;
+
+fn used(host: &Host) -> u64 {
+    host.snapshot().domain(Domain::Host).unwrap().used_bytes
+}
+
+/// A host on host-mmap behind faults of which none is planned yet.
+fn faulty(limit_bytes: u64) -> (Faults, Host, BackingHandle) {
+    let faults = Faults::new();
+    let host = faults.host(limit_bytes).unwrap();
+    let backing = host.backing("faulty").unwrap();
+    (faults, host, backing)
+}
+
+#[test]
+fn a_buffer_grown_in_one_step_shrinks_and_grows_again() {
+    for ground in grounds() {
+        let mut buffer = ground.host.buffer(&ground.backing, &BufferSpec::new(8 * MIB)).unwrap();
+        let base = buffer.base();
+        buffer.grow_to(4 * MIB).unwrap();
+        buffer.as_mut_slice().unwrap().fill(0xAB);
+        buffer.shrink_to(MIB).unwrap();
+        assert_eq!((resident_bytes(base, 8 * MIB), ground.used()), (MIB, MIB), "{}: 3 MiB left", ground.name);
+        buffer.grow_to(4 * MIB).unwrap();
+        assert_eq!((buffer.base(), ground.used()), (base, 4 * MIB), "{}", ground.name);
+        let (kept, fresh) = buffer.as_slice().unwrap().split_at(1 << 20);
+        assert!(kept.iter().all(|byte| *byte == 0xAB), "{}: what stayed is as it was", ground.name);
+        assert!(fresh.iter().all(|byte| *byte == 0), "{}: what came back reads as zero", ground.name);
+    }
+}
+
+#[test]
+fn a_buffer_grown_in_steps_shrinks_across_their_edges() {
+    for ground in grounds() {
+        let mut buffer = ground.host.buffer(&ground.backing, &BufferSpec::new(8 * MIB)).unwrap();
+        for mib in [1, 2, 4, 8] {
+            buffer.grow_to(mib * MIB).unwrap();
+            buffer.as_mut_slice().unwrap().fill(1);
+        }
+        buffer.shrink_to(3 * MIB).unwrap();
+        let left = (buffer.committed(), ground.used(), resident_bytes(buffer.base(), 8 * MIB));
+        assert_eq!(left, (3 * MIB, 3 * MIB, 3 * MIB), "{}", ground.name);
+        buffer.grow_to(8 * MIB).unwrap();
+        let (kept, fresh) = buffer.as_slice().unwrap().split_at(3 << 20);
+        assert!(kept.iter().all(|byte| *byte == 1) && fresh.iter().all(|byte| *byte == 0), "{}", ground.name);
+    }
+}
+
+#[test]
+fn growing_a_token_at_a_time_costs_the_same_at_every_step() {
+    let (faults, host, backing) = faulty(LIMIT);
+    let mut buffer = host.buffer(&backing, &BufferSpec::new(500 * MIB)).unwrap();
+    let before = faults.counts();
+    let steps = 500 * MIB / PAGE;
+    for step in 1..=steps {
+        buffer.grow_to(step * PAGE).unwrap();
+        assert_eq!(faults.count(Call::Commit), step, "one call a step");
+    }
+    let mut expected = before;
+    expected.insert(Call::Commit, steps);
+    assert_eq!(faults.counts(), expected, "no other call, whatever the length");
+    assert_eq!(mappings_in(buffer.base(), buffer.capacity()).len(), 1, "and the kernel's list is as short as at first");
+}
+
+#[test]
+fn growing_within_what_is_committed_calls_nobody() {
+    let (faults, host, backing) = faulty(LIMIT);
+    let spec = BufferSpec::new(MIB).growth(GrowthPolicy::Step(64 * KIB));
+    let mut buffer = host.buffer(&backing, &spec).unwrap();
+    buffer.grow_to(1).unwrap();
+    let before = faults.counts();
+    for len in [2, PAGE, PAGE + 1, 64 * KIB] {
+        buffer.grow_to(len).unwrap();
+    }
+    assert_eq!((faults.counts(), buffer.len(), used(&host)), (before, 64 * KIB, 64 * KIB));
+}
+
+#[test]
+fn a_size_that_is_no_multiple_of_the_granule_keeps_logical_and_physical_apart() {
+    for ground in grounds() {
+        assert_eq!(ground.granule, PAGE, "{}", ground.name);
+        let mut buffer = ground.host.buffer(&ground.backing, &BufferSpec::new(6912)).unwrap();
+        buffer.grow_to(6912).unwrap();
+        assert_eq!((buffer.len(), buffer.committed(), buffer.capacity()), (6912, 2 * PAGE, 2 * PAGE));
+        assert_eq!(buffer.as_slice().unwrap().len(), 6912);
+        let allocation = ground.host.allocate(&ground.backing, &AllocationSpec::new(6912)).unwrap();
+        assert_eq!((allocation.len(), allocation.owned_bytes(), ground.used()), (6912, 2 * PAGE, 4 * PAGE));
+        drop((buffer, allocation));
+        assert_eq!(ground.used(), 0, "{}", ground.name);
+    }
+}
+
+#[test]
+fn a_spec_that_could_never_be_granted_is_refused_and_leaves_nothing() {
+    let spec = |capacity| BufferSpec::new(capacity);
+    let step = |bytes| spec(MIB).growth(GrowthPolicy::Step(bytes));
+    let refusals = [
+        (spec(0), 1, ErrorKind::InvalidRequest),
+        (spec(u64::MAX), 1, ErrorKind::InvalidRequest),
+        (spec(u64::MAX - PAGE + 2), 1, ErrorKind::InvalidRequest),
+        (spec(u64::MAX - PAGE + 1), 1, ErrorKind::AddressSpaceExhausted),
+        (spec(1 << 63), 1, ErrorKind::AddressSpaceExhausted),
+        (spec(1 << 47), 1, ErrorKind::AddressSpaceExhausted),
+        (spec(1 << 46), 3, ErrorKind::AddressSpaceExhausted),
+        (spec(MIB).align(0), 1, ErrorKind::InvalidRequest),
+        (spec(MIB).align(3), 1, ErrorKind::InvalidRequest),
+        (spec(MIB).align(1 << 47), 1, ErrorKind::AddressSpaceExhausted),
+        (spec(MIB).align(1 << 63), 1, ErrorKind::AddressSpaceExhausted),
+        (spec(MIB), 0, ErrorKind::InvalidRequest),
+        (step(0), 1, ErrorKind::InvalidRequest),
+    ];
+    let (faults, host, backing) = faulty(LIMIT);
+    for (spec, planes, kind) in refusals {
+        let error = host.buffer_set(&backing, planes, &spec).unwrap_err();
+        assert_eq!(error.kind(), kind, "{spec:?}, {planes} planes: {error}");
+        assert_eq!((faults.held().regions, used(&host)), (0, 0), "{spec:?}");
+    }
+    for ground in grounds() {
+        for (spec, planes, kind) in refusals {
+            let error = ground.host.buffer_set(&ground.backing, planes, &spec).unwrap_err();
+            assert_eq!(error.kind(), kind, "{}: {spec:?}, {planes} planes: {error}", ground.name);
+        }
+    }
+}
+
+#[test]
+fn a_large_alignment_is_kept() {
+    for ground in grounds() {
+        let spec = BufferSpec::new(MIB).align(1 << 40);
+        let mut buffer = ground.host.buffer(&ground.backing, &spec).unwrap();
+        assert!(buffer.base().is_aligned_to(1 << 40), "{}: {}", ground.name, buffer.base());
+        buffer.grow_to(MIB).unwrap();
+    }
+}
+
+#[test]
+fn lengths_that_overflow_are_refused_by_the_capacity() {
+    for policy in [GrowthPolicy::Exact, GrowthPolicy::Step(u64::MAX), GrowthPolicy::Geometric] {
+        let (_, host, backing) = faulty(LIMIT);
+        let mut buffer = host.buffer(&backing, &BufferSpec::new(MIB).growth(policy)).unwrap();
+        for len in [MIB + 1, u64::MAX - PAGE, u64::MAX] {
+            let error = buffer.grow_to(len).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::CapacityExceeded, "{policy:?}, {len}: {error}");
+        }
+        assert_eq!((buffer.len(), buffer.committed(), used(&host)), (0, 0, 0), "{policy:?}");
+        buffer.grow_to(1).unwrap();
+        buffer.shrink_to(u64::MAX).unwrap();
+        assert_eq!(buffer.len(), 1, "{policy:?}: shrinking never grows");
+    }
+}
+
+#[test]
+fn an_allocation_that_could_never_be_granted_is_refused_and_leaves_nothing() {
+    let refusals = [
+        (AllocationSpec::new(0), ErrorKind::InvalidRequest),
+        (AllocationSpec::new(MIB).align(0), ErrorKind::InvalidRequest),
+        (AllocationSpec::new(MIB).align(3), ErrorKind::InvalidRequest),
+        (AllocationSpec::new(MIB).align(1 << 63), ErrorKind::AddressSpaceExhausted),
+        (AllocationSpec::new(u64::MAX), ErrorKind::TierExhausted),
+        (AllocationSpec::new(LIMIT + 1), ErrorKind::TierExhausted),
+    ];
+    let (faults, host, backing) = faulty(LIMIT);
+    for (spec, kind) in refusals {
+        let error = host.allocate(&backing, &spec).unwrap_err();
+        assert_eq!(error.kind(), kind, "{spec:?}: {error}");
+        assert_eq!((faults.held().allocations, used(&host)), (0, 0), "{spec:?}");
+    }
+}
+
+#[test]
+fn an_allocation_without_a_budget_to_stop_it_is_refused_by_the_system() {
+    let (faults, host, backing) = faulty(u64::MAX);
+    for bytes in [u64::MAX, 1 << 63, 1 << 47] {
+        let error = host.allocate(&backing, &AllocationSpec::new(bytes)).unwrap_err();
+        assert!(matches!(error.kind(), ErrorKind::OutOfMemory | ErrorKind::AddressSpaceExhausted), "{bytes}: {error}");
+        assert_eq!((faults.held().allocations, used(&host)), (0, 0), "{bytes}");
+    }
+}
+
+#[test]
+fn an_allocation_whose_rounding_passes_the_budget_goes_back() {
+    let (faults, host, backing) = faulty(2 * PAGE - 1);
+    let error = host.allocate(&backing, &AllocationSpec::new(PAGE + 1)).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::TierExhausted, "{error}");
+    assert_eq!((faults.held().allocations, used(&host)), (0, 0));
+    assert_eq!(faults.count(Call::Release), 1);
+    host.allocate(&backing, &AllocationSpec::new(PAGE)).unwrap();
+}
+
+#[test]
+fn an_allocation_reads_as_zero_is_aligned_and_is_charged_until_it_goes() {
+    for ground in grounds() {
+        let mut allocation = ground.host.allocate(&ground.backing, &AllocationSpec::new(MIB).align(2 * MIB)).unwrap();
+        assert!(allocation.base().is_aligned_to(2 * MIB), "{}", ground.name);
+        assert!(allocation.as_slice().unwrap().iter().all(|byte| *byte == 0), "{}", ground.name);
+        allocation.as_mut_slice().unwrap().fill(5);
+        assert_eq!((ground.used(), resident_bytes(allocation.base(), MIB)), (MIB, MIB), "{}", ground.name);
+        allocation.close().unwrap();
+        assert_eq!(ground.used(), 0, "{}", ground.name);
+    }
+}
+
+/// Calls host-mmap directly, as no buffer ever would.
+fn with_raw(check: impl FnOnce(&dyn Backing, &dyn VirtualBacking) + 'static) {
+    let create = move |services| -> Result<Box<dyn Backing>, BackingError> {
+        let raw = host_mmap(services)?;
+        check(&*raw, raw.as_virtual_backing().unwrap());
+        Ok(raw)
+    };
+    let host = Host::builder().with_backing("raw", create).load().unwrap();
+    host.backing("raw").unwrap_or_else(|error| panic!("{error}"));
+}
+
+fn reserve(backing: &dyn VirtualBacking, id: u64, bytes: u64) -> Result<api::Region, BackingError> {
+    let (role, holder) = (MemoryRole::KvCache, HolderId::new(1));
+    backing.reserve(&ReserveRequest { id: RegionId::new(id), bytes, align: PAGE, role, holder })
+}
+
+fn range(id: u64, offset: u64, bytes: u64) -> [CommitRange; 1] {
+    [CommitRange::new(RegionId::new(id), offset, bytes)]
+}
+
+#[test]
+fn a_range_that_is_not_whole_granules_drops_nothing_of_its_neighbours() {
+    with_raw(|_, backing| {
+        let region = reserve(backing, 1, 8 * PAGE).unwrap();
+        backing.commit(&range(1, 0, 8 * PAGE)).unwrap();
+        let odd = [(1, PAGE), (PAGE, 1), (PAGE / 2, PAGE), (0, 0), (8 * PAGE, PAGE), (7 * PAGE, 2 * PAGE)];
+        let overflowing = [(u64::MAX - PAGE + 1, PAGE), (PAGE, u64::MAX - PAGE + 1), (u64::MAX, u64::MAX)];
+        for (offset, bytes) in odd.into_iter().chain(overflowing) {
+            for outcome in [backing.decommit(&range(1, offset, bytes)), backing.commit(&range(1, offset, bytes))] {
+                assert_eq!(outcome.unwrap_err().kind(), api::ErrorKind::InvalidRequest, "{offset}, {bytes}");
+            }
+            assert_eq!(open_bytes(region.base, 8 * PAGE), 8 * PAGE, "{offset}, {bytes}");
+        }
+        backing.decommit(&range(1, 3 * PAGE, PAGE)).unwrap();
+        assert_eq!(open_bytes(region.base, 8 * PAGE), 7 * PAGE);
+        assert_eq!(open_bytes(region.base.checked_add(3 * PAGE).unwrap(), PAGE), 0, "this granule and no other");
+    });
+}
+
+#[test]
+fn a_range_is_committed_once_and_decommitted_once() {
+    with_raw(|_, backing| {
+        let region = reserve(backing, 1, 4 * PAGE).unwrap();
+        backing.commit(&range(1, PAGE, 2 * PAGE)).unwrap();
+        for (offset, granules) in [(0, 2), (1, 1), (2, 2), (0, 4)] {
+            let error = backing.commit(&range(1, offset * PAGE, granules * PAGE)).unwrap_err();
+            assert_eq!(error.kind(), api::ErrorKind::AlreadyCommitted, "{offset}, {granules}");
+        }
+        for (offset, granules) in [(0, 1), (0, 2), (2, 2), (3, 1)] {
+            let error = backing.decommit(&range(1, offset * PAGE, granules * PAGE)).unwrap_err();
+            assert_eq!(error.kind(), api::ErrorKind::NotCommitted, "{offset}, {granules}");
+        }
+        let left = (backing.committed_bytes(RegionId::new(1)).unwrap(), open_bytes(region.base, 4 * PAGE));
+        assert_eq!(left, (2 * PAGE, 2 * PAGE));
+    });
+}
+
+#[test]
+fn a_region_is_dead_after_its_release() {
+    with_raw(|backing, growing| {
+        reserve(growing, 1, 4 * PAGE).unwrap();
+        growing.commit(&range(1, 0, PAGE)).unwrap();
+        let target = ReleaseTarget::Region(RegionId::new(1));
+        assert_eq!(backing.release(target), ReleaseOutcome::Complete);
+        let ReleaseOutcome::Failed(error) = backing.release(target) else { panic!("is released twice") };
+        assert_eq!(error.kind(), api::ErrorKind::UnknownId);
+        let after = [
+            growing.commit(&range(1, 0, PAGE)).unwrap_err(),
+            growing.decommit(&range(1, 0, PAGE)).unwrap_err(),
+            growing.cost(&range(1, 0, PAGE)).unwrap_err(),
+            growing.committed_bytes(RegionId::new(1)).unwrap_err(),
+        ];
+        for error in after {
+            assert_eq!(error.kind(), api::ErrorKind::UnknownId, "{error}");
+        }
+    });
+}
+
+#[test]
+fn an_id_that_is_live_is_not_given_out_again() {
+    with_raw(|backing, growing| {
+        let region = reserve(growing, 1, PAGE).unwrap();
+        assert_eq!(reserve(growing, 1, PAGE).unwrap_err().kind(), api::ErrorKind::InvalidRequest);
+        let (role, holder) = (MemoryRole::Weights, HolderId::new(1));
+        let request = AllocateRequest { id: AllocationId::new(1), bytes: 1, align: 1, role, holder };
+        backing.allocate(&request).expect("regions and allocations are numbered apart");
+        assert_eq!(backing.allocate(&request).unwrap_err().kind(), api::ErrorKind::InvalidRequest);
+        growing.commit(&range(1, 0, PAGE)).unwrap();
+        assert_eq!(open_bytes(region.base, PAGE), PAGE, "the first one still works");
+    });
+}
+
+#[test]
+fn the_host_uses_no_id_twice() {
+    let (faults, host, backing) = faulty(LIMIT);
+    for _ in 0..50 {
+        drop(host.buffer_set(&backing, 3, &BufferSpec::new(MIB)).unwrap());
+        drop(host.allocate(&backing, &AllocationSpec::new(1)).unwrap());
+    }
+    let handed_out = faults.handed_out();
+    let ids: HashSet<_> = handed_out.iter().map(|extent| extent.target).collect();
+    assert_eq!((handed_out.len(), ids.len()), (200, 200));
+}
+
+#[test]
+fn each_policy_commits_what_it_says() {
+    let (faults, host, backing) = faulty(LIMIT);
+    let lens = [1, 4, 5, 9, 17, 30].map(|granules| granules * PAGE);
+    let cases = [
+        (GrowthPolicy::Exact, [1, 4, 5, 9, 17, 30], 6),
+        (GrowthPolicy::Step(8 * PAGE), [8, 8, 8, 16, 24, 32], 4),
+        (GrowthPolicy::Step(7 * PAGE + 1), [8, 8, 8, 16, 24, 32], 4),
+        (GrowthPolicy::Geometric, [1, 4, 8, 16, 32, 32], 5),
+    ];
+    for (policy, committed, calls) in cases {
+        let mut buffer = host.buffer(&backing, &BufferSpec::new(32 * PAGE).growth(policy)).unwrap();
+        let before = faults.count(Call::Commit);
+        for (len, granules) in lens.into_iter().zip(committed) {
+            buffer.grow_to(len).unwrap();
+            assert_eq!((buffer.committed(), used(&host)), (granules * PAGE, granules * PAGE), "{policy:?}, {len}");
+        }
+        assert_eq!(faults.count(Call::Commit) - before, calls, "{policy:?}");
+    }
+}
+
+#[test]
+fn a_step_that_does_not_fit_the_budget_falls_back_to_what_is_needed() {
+    for policy in [GrowthPolicy::Step(8 * PAGE), GrowthPolicy::Geometric] {
+        let (_, host, backing) = faulty(10 * PAGE);
+        let mut buffer = host.buffer(&backing, &BufferSpec::new(64 * PAGE).growth(policy)).unwrap();
+        buffer.grow_to(8 * PAGE).unwrap();
+        buffer.grow_to(9 * PAGE).unwrap();
+        assert_eq!((buffer.committed(), used(&host)), (9 * PAGE, 9 * PAGE), "{policy:?}");
+        let error = buffer.grow_to(11 * PAGE).unwrap_err();
+        let figures = *error.tier_exhausted().unwrap();
+        let seen = (figures.requested_bytes, figures.used_bytes, figures.limit_bytes);
+        assert_eq!(seen, (2 * PAGE, 9 * PAGE, 10 * PAGE), "{policy:?}: the figures of what is needed");
+        assert_eq!((buffer.len(), buffer.committed(), used(&host)), (9 * PAGE, 9 * PAGE, 9 * PAGE), "{policy:?}");
+    }
+}
+
+#[test]
+fn shrinking_to_the_length_gives_back_what_a_policy_committed_ahead() {
+    let (_, host, backing) = faulty(LIMIT);
+    let mut buffer = host.buffer(&backing, &BufferSpec::new(MIB).growth(GrowthPolicy::Step(8 * PAGE))).unwrap();
+    buffer.grow_to(PAGE + 1).unwrap();
+    buffer.shrink_to(4 * PAGE).unwrap();
+    assert_eq!((buffer.len(), buffer.committed(), used(&host)), (PAGE + 1, 4 * PAGE, 4 * PAGE));
+    buffer.shrink_to(PAGE + 1).unwrap();
+    assert_eq!((buffer.len(), buffer.committed(), used(&host)), (PAGE + 1, 2 * PAGE, 2 * PAGE));
+}
+
+#[test]
+fn what_a_growth_would_cost_is_what_it_then_costs() {
+    for ground in grounds() {
+        let mut set = ground.host.buffer_set(&ground.backing, 3, &BufferSpec::new(MIB)).unwrap();
+        for len in [1, PAGE, PAGE + 1, 40 * PAGE] {
+            let before = ground.used();
+            let cost = set.growth_cost(len).unwrap();
+            assert_eq!(ground.used(), before, "{}: asking charges nothing", ground.name);
+            set.grow_to(len).unwrap();
+            assert_eq!((cost.owned_bytes, cost.mapped_bytes), (ground.used() - before, ground.used() - before));
+        }
+        assert_eq!(set.growth_cost(MIB + 1).unwrap_err().kind(), ErrorKind::CapacityExceeded, "{}", ground.name);
+    }
+}
+
+#[test]
+fn the_planes_of_a_set_grow_together_and_keep_their_own_bytes() {
+    for ground in grounds() {
+        let mut set = ground.host.buffer_set(&ground.backing, 5, &BufferSpec::new(MIB)).unwrap();
+        set.grow_to(3 * PAGE).unwrap();
+        for plane in 0..5 {
+            set.plane_mut(plane).unwrap().fill(u8::try_from(plane).unwrap() + 1);
+        }
+        set.grow_to(4 * PAGE).unwrap();
+        assert_eq!((set.committed_total(), ground.used()), (20 * PAGE, 20 * PAGE), "{}", ground.name);
+        for plane in 0..5 {
+            let (old, new) = set.plane(plane).unwrap().split_at(3 * 4096);
+            assert!(old.iter().all(|byte| usize::from(*byte) == plane + 1), "{}", ground.name);
+            assert!(new.iter().all(|byte| *byte == 0), "{}", ground.name);
+        }
+        assert_eq!(set.plane(5).unwrap_err().kind(), ErrorKind::InvalidRequest, "{}", ground.name);
+        assert_eq!(set.base(5), None, "{}", ground.name);
+    }
+}
+
+#[test]
+fn a_half_failed_shrink_leaves_no_length_past_what_is_committed() {
+    let (faults, host, backing) = faulty(LIMIT);
+    let mut buffer = host.buffer(&backing, &BufferSpec::new(MIB)).unwrap();
+    buffer.grow_to(16 * PAGE).unwrap();
+    buffer.as_mut_slice().unwrap().fill(6);
+    faults.plan(Call::Decommit, 0, Strikes::Once, Fault::HalfWay(api::ErrorKind::Internal));
+    let error = buffer.shrink_to(4 * PAGE).unwrap_err();
+    assert!(error.to_string().contains("40960 of 65536 bytes stay charged"), "{error}");
+    assert_eq!((buffer.len(), buffer.committed(), used(&host)), (10 * PAGE, 10 * PAGE, 10 * PAGE));
+    assert_eq!(open_bytes(buffer.base(), MIB), 10 * PAGE);
+    assert!(buffer.as_slice().unwrap().iter().all(|byte| *byte == 6));
+    buffer.grow_to(16 * PAGE).unwrap();
+    assert_eq!((open_bytes(buffer.base(), MIB), used(&host)), (16 * PAGE, 16 * PAGE), "growing again really commits");
+    let (kept, fresh) = buffer.as_slice().unwrap().split_at(10 * 4096);
+    assert!(kept.iter().all(|byte| *byte == 6) && fresh.iter().all(|byte| *byte == 0));
+}
+
+/// Four planes of 16 granules whose shrink to 4 failed half-way: two were left 10 granules, two were left 4.
+fn uneven(faults: &Faults, host: &Host, backing: &BackingHandle) -> leasehold::BufferSet {
+    let mut set = host.buffer_set(backing, 4, &BufferSpec::new(MIB)).unwrap();
+    set.grow_to(16 * PAGE).unwrap();
+    for plane in 0..4 {
+        set.plane_mut(plane).unwrap().fill(8);
+    }
+    faults.plan(Call::Decommit, 0, Strikes::Once, Fault::HalfWay(api::ErrorKind::Internal));
+    set.shrink_to(4 * PAGE).unwrap_err();
+    assert_eq!((set.len(), set.committed(), set.committed_total()), (4 * PAGE, 4 * PAGE, 28 * PAGE));
+    assert_eq!((used(host), faults.held().owned_bytes), (28 * PAGE, 28 * PAGE));
+    set
+}
+
+#[test]
+fn uneven_planes_grow_even_again() {
+    let (faults, host, backing) = faulty(LIMIT);
+    let mut set = uneven(&faults, &host, &backing);
+    for (granules, total) in [(6, 32), (10, 40), (16, 64)] {
+        set.grow_to(granules * PAGE).unwrap();
+        assert_eq!((set.committed(), set.committed_total()), (granules * PAGE, total * PAGE), "{granules}");
+        assert_eq!((used(&host), faults.held().owned_bytes), (total * PAGE, total * PAGE), "{granules}");
+    }
+    for plane in 0..4 {
+        let (kept, fresh) = set.plane(plane).unwrap().split_at(4 * 4096);
+        assert!(kept.iter().all(|byte| *byte == 8), "plane {plane}");
+        assert!(fresh.iter().all(|byte| [0, 8].contains(byte)), "plane {plane}: zero, or its own bytes");
+    }
+}
+
+#[test]
+fn a_failed_shrink_that_is_called_again_gives_the_rest_back() {
+    let (faults, host, backing) = faulty(LIMIT);
+    let mut set = uneven(&faults, &host, &backing);
+    set.shrink_to(4 * PAGE).unwrap();
+    assert_eq!((set.len(), set.committed_total()), (4 * PAGE, 16 * PAGE));
+    assert_eq!((used(&host), faults.held().owned_bytes), (16 * PAGE, 16 * PAGE));
+}
+
+#[test]
+fn a_shrink_of_which_nobody_can_tell_what_is_left_shows_no_byte_that_may_be_gone() {
+    let (faults, host, backing) = faulty(LIMIT);
+    let mut buffer = host.buffer(&backing, &BufferSpec::new(MIB)).unwrap();
+    buffer.grow_to(16 * PAGE).unwrap();
+    buffer.as_mut_slice().unwrap().fill(6);
+    faults.plan(Call::Decommit, 0, Strikes::Once, Fault::HalfWay(api::ErrorKind::Internal));
+    faults.plan(Call::CommittedBytes, 0, Strikes::Always, Fault::Refuse(api::ErrorKind::Internal));
+    buffer.shrink_to(4 * PAGE).unwrap_err();
+    assert_eq!(used(&host), 16 * PAGE, "nothing is refunded that may still be held");
+    assert_eq!((buffer.len(), buffer.committed()), (4 * PAGE, 4 * PAGE), "what is there for certain");
+    assert!(buffer.as_slice().unwrap().iter().all(|byte| *byte == 6));
+    let error = buffer.grow_to(16 * PAGE).unwrap_err();
+    assert_eq!((error.kind(), buffer.len()), (ErrorKind::Backing, 4 * PAGE), "{error}");
+    assert_eq!(buffer.shrink_to(PAGE).unwrap_err().kind(), ErrorKind::Backing);
+    faults.heal();
+    buffer.grow_to(16 * PAGE).unwrap();
+    assert_eq!((open_bytes(buffer.base(), MIB), used(&host)), (16 * PAGE, 16 * PAGE));
+    let (kept, fresh) = buffer.as_slice().unwrap().split_at(10 * 4096);
+    assert!(kept.iter().all(|byte| *byte == 6) && fresh.iter().all(|byte| *byte == 0));
+}
+
+#[test]
+fn closing_gives_everything_back_and_says_what_it_could_not() {
+    let (faults, host, backing) = faulty(LIMIT);
+    let mut set = host.buffer_set(&backing, 2, &BufferSpec::new(MIB)).unwrap();
+    set.grow_to(PAGE).unwrap();
+    set.close().unwrap();
+    assert_eq!((used(&host), faults.held()), (0, Default::default()));
+    let mut set = host.buffer_set(&backing, 2, &BufferSpec::new(MIB)).unwrap();
+    set.grow_to(2 * PAGE).unwrap();
+    faults.plan(Call::Release, 1, Strikes::Once, Fault::Refuse(api::ErrorKind::Internal));
+    let error = set.close().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotReleased, "{error}");
+    assert!(error.to_string().contains("8192 bytes stay charged: call reap() to try again"), "{error}");
+    assert_eq!((used(&host), faults.held().regions), (2 * PAGE, 1), "the other plane is given back");
+    let report = host.reap();
+    assert_eq!((report.released, report.remaining, report.remaining_bytes), (1, 0, 0));
+    assert_eq!((used(&host), faults.held()), (0, Default::default()));
+}
+
+#[test]
+fn closing_half_way_names_what_stays_charged() {
+    let (faults, host, backing) = faulty(LIMIT);
+    let mut buffer = host.buffer(&backing, &BufferSpec::new(MIB)).unwrap();
+    buffer.grow_to(8 * PAGE).unwrap();
+    faults.plan(Call::Release, 0, Strikes::Once, Fault::HalfWay(api::ErrorKind::Internal));
+    let error = buffer.close().unwrap_err();
+    assert_eq!((used(&host), faults.held().owned_bytes), (4 * PAGE, 4 * PAGE));
+    assert!(error.to_string().contains("16384 bytes stay charged"), "{error}");
+    assert_eq!(host.reap().released, 1);
+    assert_eq!((used(&host), faults.held()), (0, Default::default()));
+}
+
+#[test]
+fn memory_that_the_cpu_can_not_touch_is_no_slice() {
+    let create = |services| -> Result<Box<dyn Backing>, BackingError> { Ok(Box::new(Far(host_mmap(services)?))) };
+    let host = Host::builder().limit(Domain::Host, LIMIT).with_backing("far", create).load().unwrap();
+    let backing = host.backing("far").unwrap();
+    let mut buffer = host.buffer(&backing, &BufferSpec::new(MIB)).unwrap();
+    buffer.grow_to(MIB).unwrap();
+    let mut allocation = host.allocate(&backing, &AllocationSpec::new(MIB)).unwrap();
+    let refusals = [
+        buffer.as_slice().unwrap_err(),
+        buffer.as_mut_slice().unwrap_err(),
+        allocation.as_slice().unwrap_err(),
+        allocation.as_mut_slice().unwrap_err(),
+    ];
+    for error in refusals {
+        assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
+    }
+}
+
+/// host-mmap that says of its memory that the CPU can't touch it.
+struct Far(Box<dyn Backing>);
+
+impl Backing for Far {
+    fn describe(&self) -> Description {
+        Description { host_access: HostAccess::None, ..self.0.describe() }
+    }
+
+    fn allocate(&self, request: &AllocateRequest) -> Result<api::Allocation, BackingError> {
+        self.0.allocate(request)
+    }
+
+    fn release(&self, target: ReleaseTarget) -> ReleaseOutcome {
+        self.0.release(target)
+    }
+
+    fn as_virtual_backing(&self) -> Option<&dyn VirtualBacking> {
+        self.0.as_virtual_backing()
+    }
+}
+
+#[test]
+fn two_buffers_grow_and_shrink_on_two_threads() {
+    for ground in grounds() {
+        let work = |mark: u8| {
+            let mut buffer = ground.host.buffer(&ground.backing, &BufferSpec::new(4 * MIB)).unwrap();
+            for round in 1..100 {
+                buffer.grow_to(round * 37 * 1000).unwrap();
+                buffer.as_mut_slice().unwrap().fill(mark);
+                buffer.shrink_to(round * 1000).unwrap();
+                assert!(buffer.as_slice().unwrap().iter().all(|byte| *byte == mark), "{}", ground.name);
+            }
+            buffer
+        };
+        let (left, right) = std::thread::scope(|scope| {
+            let left = scope.spawn(|| work(1));
+            let right = work(2);
+            (left.join().unwrap(), right)
+        });
+        assert_eq!(ground.used(), left.committed() + right.committed(), "{}", ground.name);
+    }
+}
+
+#[test]
+fn a_buffer_that_shrinks_leaves_its_neighbours_bytes() {
+    for ground in grounds() {
+        let make = || ground.host.buffer(&ground.backing, &BufferSpec::new(MIB)).unwrap();
+        let mut buffers = [make(), make(), make()];
+        for buffer in &mut buffers {
+            buffer.grow_to(MIB).unwrap();
+            buffer.as_mut_slice().unwrap().fill(4);
+        }
+        buffers[1].shrink_to(1).unwrap();
+        for buffer in &buffers {
+            assert!(buffer.as_slice().unwrap().iter().all(|byte| *byte == 4), "{}", ground.name);
+        }
+    }
+}
+
+#[test]
+fn a_buffer_outlives_its_host() {
+    let (faults, host, backing) = faulty(GIB);
+    let governor = host.governor();
+    let mut buffer = host.buffer(&backing, &BufferSpec::new(MIB)).unwrap();
+    drop((host, backing));
+    buffer.grow_to(MIB).unwrap();
+    buffer.as_mut_slice().unwrap().fill(1);
+    let used = || governor.snapshot().domain(Domain::Host).unwrap().used_bytes;
+    assert_eq!(used(), MIB);
+    drop(buffer);
+    assert_eq!((used(), faults.held()), (0, Default::default()));
+}
