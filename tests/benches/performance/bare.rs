@@ -1,0 +1,50 @@
+//! The system calls alone: inaccessible address space, `mprotect` over parts of it, and a fresh mapping in their place.
+#![expect(unsafe_code, reason = "the least that growing in place could cost is a system call")]
+
+use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap_anonymous, mprotect, munmap};
+use std::ffi::c_void;
+use std::ptr;
+
+/// Owned address space, inaccessible at first.
+pub(crate) struct Reservation {
+    /// Invariant 1: `base .. base + bytes` was mapped for this value, and nothing refers to it.
+    base: *mut c_void,
+    bytes: usize,
+}
+
+impl Reservation {
+    pub(crate) fn new(bytes: usize) -> Self {
+        let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
+        // SAFETY: the hint is null and MAP_FIXED is not set: only unused addresses are mapped, see mmap(2).
+        let base = unsafe { mmap_anonymous(ptr::null_mut(), bytes, ProtFlags::empty(), flags) };
+        Self { base: base.expect("address space is free"), bytes }
+    }
+
+    /// Makes `step` bytes after another readable and writable, to the end.
+    pub(crate) fn open(&mut self, step: usize) {
+        for offset in (0..self.bytes).step_by(step) {
+            let access = MprotectFlags::READ | MprotectFlags::WRITE;
+            let part = self.base.wrapping_byte_add(offset);
+            // SAFETY: whole steps lie within the range (1), and more access breaks no reference.
+            unsafe { mprotect(part, step, access) }.expect("the kernel allows it");
+        }
+    }
+
+    /// Puts inaccessible space in the place of `step` bytes before another, from the end.
+    pub(crate) fn close(&mut self, step: usize) {
+        let flags = MapFlags::PRIVATE | MapFlags::NORESERVE | MapFlags::FIXED;
+        for offset in (0..self.bytes).step_by(step).rev() {
+            let part = self.base.wrapping_byte_add(offset);
+            // SAFETY: whole steps lie within the range, and nothing refers to it (1).
+            let mapped = unsafe { mmap_anonymous(part, step, ProtFlags::empty(), flags) };
+            mapped.expect("the kernel allows it");
+        }
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        // SAFETY: the range is ours and nothing refers to it (1).
+        let _ = unsafe { munmap(self.base, self.bytes) };
+    }
+}

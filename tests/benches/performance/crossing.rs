@@ -1,0 +1,57 @@
+//! What a call through a shared library costs beyond the same call to the same backing linked in.
+
+use crate::harness::{Samples, interleave, nanos_each};
+use crate::hosts::{MIB, Single};
+use crate::table::{Aim, Row, Table};
+use leasehold::GrowthPolicy;
+use std::hint::black_box;
+
+const GRANULE: u64 = 4096;
+
+pub(crate) fn measure(table: &mut Table) {
+    let (loaded, linked_in) = (Single::loaded(), Single::linked_in());
+    without_system_calls(table, &loaded, &linked_in);
+    with_system_calls(table, &loaded, &linked_in);
+}
+
+/// `growth_cost` asks the backing and makes no system call: the difference is the crossing alone.
+fn without_system_calls(table: &mut Table, loaded: &Single, linked_in: &Single) {
+    const TURNS: u32 = 100_000;
+    let (through, direct) = (loaded.set(MIB), linked_in.set(MIB));
+    let [ours, theirs] = interleave(
+        5,
+        61,
+        [&mut || nanos_each(TURNS, |_| drop(black_box(through.growth_cost(black_box(GRANULE))))), &mut || {
+            nanos_each(TURNS, |_| drop(black_box(direct.growth_cost(black_box(GRANULE)))))
+        }],
+    );
+    add(table, "one call through the `.so`, no system call in it (`growth_cost`)", &ours, &theirs);
+}
+
+/// One granule committed and decommitted: two crossings, and the same system calls on both sides.
+fn with_system_calls(table: &mut Table, loaded: &Single, linked_in: &Single) {
+    const TURNS: u32 = 2_000;
+    let mut through = loaded.buffer(MIB, GrowthPolicy::Exact);
+    let mut direct = linked_in.buffer(MIB, GrowthPolicy::Exact);
+    let half_a_turn = |buffer: &mut leasehold::Buffer| {
+        let turn = nanos_each(TURNS, |_| {
+            buffer.grow_to(GRANULE).expect("there is memory");
+            buffer.shrink_to(0).expect("it shrinks");
+        });
+        turn / 2.0
+    };
+    let [ours, theirs] = interleave(20, 401, [&mut || half_a_turn(&mut through), &mut || half_a_turn(&mut direct)]);
+    add(table, "one `commit` or `decommit` of a granule through the `.so`, system call included", &ours, &theirs);
+}
+
+fn add(table: &mut Table, what: &str, ours: &Samples, theirs: &Samples) {
+    let more = ours.beyond(theirs);
+    table.add(Row {
+        what: what.to_owned(),
+        ours: ours.time(),
+        beside: "the same backing linked in",
+        theirs: theirs.time(),
+        comparison: more.nanoseconds(),
+        aim: Aim::AtMost("≤ 10 ns more", 10.0, more.median),
+    });
+}
