@@ -3,7 +3,7 @@
 
 use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap_anonymous, mprotect, munmap};
 use std::ffi::c_void;
-use std::ptr;
+use std::{ptr, slice};
 
 /// Owned address space, inaccessible at first.
 pub(crate) struct Reservation {
@@ -23,11 +23,25 @@ impl Reservation {
     /// Makes `step` bytes after another readable and writable, to the end.
     pub(crate) fn open(&mut self, step: usize) {
         for offset in (0..self.bytes).step_by(step) {
-            let access = MprotectFlags::READ | MprotectFlags::WRITE;
-            let part = self.base.wrapping_byte_add(offset);
-            // SAFETY: whole steps lie within the range (1), and more access breaks no reference.
-            unsafe { mprotect(part, step, access) }.expect("the kernel allows it");
+            self.open_part(offset, step);
         }
+    }
+
+    /// The same, with something done to the bytes of each step.
+    pub(crate) fn open_and(&mut self, step: usize, mut act: impl FnMut(&mut [u8])) {
+        for offset in (0..self.bytes).step_by(step) {
+            let part = self.open_part(offset, step);
+            // SAFETY: the part lies within the range (1) and was just made accessible; new pages read as zero.
+            act(unsafe { slice::from_raw_parts_mut(part.cast(), step) });
+        }
+    }
+
+    fn open_part(&mut self, offset: usize, step: usize) -> *mut c_void {
+        let access = MprotectFlags::READ | MprotectFlags::WRITE;
+        let part = self.base.wrapping_byte_add(offset);
+        // SAFETY: whole steps lie within the range (1), and more access breaks no reference.
+        unsafe { mprotect(part, step, access) }.expect("the kernel allows it");
+        part
     }
 
     /// Puts inaccessible space in the place of `step` bytes before another, from the end.
