@@ -62,3 +62,25 @@ impl Drop for Reservation {
         let _ = unsafe { munmap(self.base, self.bytes) };
     }
 }
+
+/// Small mappings that change where the next region lies among the kernel's mappings.
+///
+/// The kernel keeps mappings in a tree of nodes of sixteen, and a system call on two mappings that lie in different nodes
+/// takes twice as long. Which do is chance, so every pair is measured with another number of mappings beside it.
+#[derive(Default)]
+pub(crate) struct Spacers(Vec<Reservation>);
+
+impl Spacers {
+    /// One more, up to thirty-two. Neighbours differ in access, so that they stay two.
+    pub(crate) fn add(&mut self) {
+        const PAGE: usize = 4096;
+        if self.0.len() == 32 {
+            self.0.clear();
+        }
+        let mut spacer = Reservation::new(PAGE);
+        if self.0.len().is_multiple_of(2) {
+            spacer.open(PAGE);
+        }
+        self.0.push(spacer);
+    }
+}

@@ -1,5 +1,6 @@
 //! What a call through a shared library costs beyond the same call to the same backing linked in.
 
+use crate::bare::Spacers;
 use crate::harness::{Samples, interleave, nanos_each};
 use crate::hosts::{MIB, Single};
 use crate::table::{Aim, Row, Table};
@@ -28,24 +29,35 @@ fn without_system_calls(table: &mut Table, loaded: &Single, linked_in: &Single) 
     add(table, "one call through the `.so`, no system call in it (`growth_cost`)", &ours, &theirs);
 }
 
-/// One granule committed and decommitted: two crossings, and the same system calls on both sides. It is the second
-/// granule: around the first one the kernel's work depends on which mapping happens to lie before the region.
+/// One granule committed and decommitted: two crossings, and the same system calls on both sides. Each sample has a
+/// region of its own, in the place that the other side's had. It is the second granule: around the first one the
+/// kernel's work depends on which mapping happens to lie before the region.
 fn with_system_calls(table: &mut Table, loaded: &Single, linked_in: &Single) {
-    const TURNS: u32 = 500;
-    let mut through = loaded.buffer(MIB, GrowthPolicy::Exact);
-    let mut direct = linked_in.buffer(MIB, GrowthPolicy::Exact);
-    for buffer in [&mut through, &mut direct] {
-        buffer.grow_to(GRANULE).expect("there is memory");
-    }
-    let half_a_turn = |buffer: &mut leasehold::Buffer| {
-        let turn = nanos_each(TURNS, |_| {
-            buffer.grow_to(2 * GRANULE).expect("there is memory");
-            buffer.shrink_to(GRANULE).expect("it shrinks");
-        });
-        turn / 2.0
-    };
-    let [ours, theirs] = interleave(20, 1001, [&mut || half_a_turn(&mut through), &mut || half_a_turn(&mut direct)]);
+    let mut spacers = Spacers::default();
+    let [ours, theirs] = interleave(
+        32,
+        960,
+        [
+            &mut || {
+                spacers.add();
+                commit_or_decommit(loaded)
+            },
+            &mut || commit_or_decommit(linked_in),
+        ],
+    );
     add(table, "one `commit` or `decommit` of a granule through the `.so`, system call included", &ours, &theirs);
+}
+
+/// Nanoseconds of half of a commit and a decommit.
+fn commit_or_decommit(host: &Single) -> f64 {
+    const TURNS: u32 = 500;
+    let mut buffer = host.buffer(MIB, GrowthPolicy::Exact);
+    buffer.grow_to(GRANULE).expect("there is memory");
+    let turn = nanos_each(TURNS, |_| {
+        buffer.grow_to(2 * GRANULE).expect("there is memory");
+        buffer.shrink_to(GRANULE).expect("it shrinks");
+    });
+    turn / 2.0
 }
 
 fn add(table: &mut Table, what: &str, ours: &Samples, theirs: &Samples) {

@@ -1,6 +1,6 @@
 //! Growing a buffer: within what is committed, in large steps, and a token at a time.
 
-use crate::bare::Reservation;
+use crate::bare::{Reservation, Spacers};
 use crate::harness::{Samples, interleave, nanos, nanos_each};
 use crate::hosts::{BUDGET, GIB, KIB, MIB, Single};
 use crate::table::{Aim, Row, Table};
@@ -64,14 +64,11 @@ pub(crate) fn within_the_committed_part(table: &mut Table) {
 const STEP: u64 = 2 * MIB;
 
 /// 1 GiB in steps of 2 MiB, exactly what is asked for, never touched.
-///
-/// The kernel keeps mappings in a tree of nodes of sixteen, and a system call on two mappings that lie in different nodes
-/// takes twice as long. Which do is chance, so every pair is measured with another number of mappings before it.
 pub(crate) fn in_large_steps(table: &mut Table) {
     let host = Single::loaded();
-    let mut spacers = Vec::new();
+    let mut spacers = Spacers::default();
     let mut grow_buffer = || {
-        space_out(&mut spacers);
+        spacers.add();
         let mut buffer = host.buffer(GIB, GrowthPolicy::Exact);
         nanos(|| grow(&mut buffer, GIB, STEP))
     };
@@ -121,18 +118,6 @@ fn in_large_steps_written(table: &mut Table, host: &Single) {
 
 fn write_pages(bytes: &mut [u8]) {
     bytes.iter_mut().step_by(in_memory(TOKEN)).for_each(|byte| *byte = 7);
-}
-
-/// One more mapping, up to thirty-two. Neighbours differ in access, so that they stay two.
-fn space_out(spacers: &mut Vec<Reservation>) {
-    if spacers.len() == 32 {
-        spacers.clear();
-    }
-    let mut spacer = Reservation::new(in_memory(TOKEN));
-    if spacers.len().is_multiple_of(2) {
-        spacer.open(in_memory(TOKEN));
-    }
-    spacers.push(spacer);
 }
 
 /// Nanoseconds of a growth and of the shrinking after it.

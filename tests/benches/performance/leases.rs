@@ -10,8 +10,9 @@ use std::sync::Barrier;
 use std::thread;
 
 const BYTES: u64 = 4096;
-const TURNS: u32 = 200_000;
-const ROUNDS: usize = 31;
+/// Long enough for two threads to run side by side.
+const TURNS: u32 = 1_000_000;
+const ROUNDS: usize = 21;
 const AIM: Option<f64> = Some(3.0);
 
 pub(crate) fn measure(table: &mut Table) {
