@@ -59,7 +59,11 @@ impl Lease {
 
     /// Returns `bytes` early; more than the lease holds returns all of it.
     pub fn shrink(&mut self, bytes: u64) {
-        drop(self.split_off(bytes));
+        let returned = bytes.min(self.bytes);
+        self.bytes = self.bytes.saturating_sub(returned);
+        if returned > 0 {
+            self.books.ledger().refund(returned);
+        }
     }
 
     /// Moves `bytes` of the charge into a lease of its own; more than the lease holds moves all of it.

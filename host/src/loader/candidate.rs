@@ -5,47 +5,63 @@
 //! shared object of this machine, whose loaded parts and section headers lie within it, and the bytes that a pin asks
 //! for.
 //!
-//! A file that is replaced between this look and the opening is not noticed.
+//! Only the headers are read, unless there is a pin. A file that is replaced between this look and the opening is not
+//! noticed.
 
 use super::error::{LoadError, LoadStage};
 use object::elf;
 use object::read::elf::{FileHeader, ProgramHeader};
+use object::{ReadCache, ReadRef};
 use sha2::{Digest, Sha256};
-use std::fs;
+use std::fs::{self, File};
 use std::path::Path;
 
 type Header = elf::FileHeader64<object::LittleEndian>;
 
 /// Refuses a file that could not be opened safely, or that is not the one that was pinned.
 pub(super) fn inspect(path: &Path, pin: Option<[u8; 32]>) -> Result<(), LoadError> {
-    let bytes = read(path).map_err(|error| error.at(path))?;
-    check_elf(&bytes).map_err(|error| error.at(path))?;
-    check_pin(&bytes, pin).map_err(|error| error.at(path))
+    check_file(path, pin).map_err(|error| error.at(path))
+}
+
+fn check_file(path: &Path, pin: Option<[u8; 32]>) -> Result<(), LoadError> {
+    check_kind(path)?;
+    let Some(pin) = pin else {
+        let file = File::open(path).map_err(|error| unreadable(&error))?;
+        return check_elf(&ReadCache::new(file));
+    };
+    let bytes = fs::read(path).map_err(|error| unreadable(&error))?;
+    check_elf(&*bytes)?;
+    check_pin(&bytes, pin)
 }
 
 fn refused(why: impl Into<String>, todo: &str) -> LoadError {
     LoadError::new(LoadStage::Inspect, why, todo)
 }
 
-fn read(path: &Path) -> Result<Vec<u8>, LoadError> {
-    let unreadable =
-        |error: std::io::Error| refused(format!("can't be read ({error})"), "check its path and permissions");
-    let metadata = fs::metadata(path).map_err(unreadable)?;
+fn unreadable(error: &std::io::Error) -> LoadError {
+    refused(format!("can't be read ({error})"), "check its path and permissions")
+}
+
+/// Opening anything but a file may block.
+fn check_kind(path: &Path) -> Result<(), LoadError> {
+    let metadata = fs::metadata(path).map_err(|error| unreadable(&error))?;
     if !metadata.is_file() {
         return Err(refused("is not a regular file", "name the library itself"));
     }
-    fs::read(path).map_err(unreadable)
+    Ok(())
 }
 
-fn check_elf(bytes: &[u8]) -> Result<(), LoadError> {
+fn check_elf<'data>(file: impl ReadRef<'data>) -> Result<(), LoadError> {
     const REBUILD: &str = "name a shared library built for this machine";
-    if bytes.is_empty() {
+    const MAGIC_BYTES: u64 = 4;
+    let have = file.len().map_err(|()| refused("has no length", "name the library itself"))?;
+    if have == 0 {
         return Err(refused("is empty", "build or copy it again"));
     }
-    if !bytes.starts_with(&elf::ELFMAG) {
+    if file.read_bytes_at(0, MAGIC_BYTES) != Ok(&elf::ELFMAG[..]) {
         return Err(refused("is not an ELF file", REBUILD));
     }
-    let header = Header::parse(bytes)
+    let header = Header::parse(file)
         .map_err(|error| refused(format!("is not a 64-bit little-endian ELF file that is whole ({error})"), REBUILD))?;
     let endian = header.endian().map_err(|error| refused(format!("has no byte order ({error})"), REBUILD))?;
     let machine = header.e_machine(endian);
@@ -55,7 +71,7 @@ fn check_elf(bytes: &[u8]) -> Result<(), LoadError> {
     if header.e_type(endian) != elf::ET_DYN {
         return Err(refused("is not a shared object", "link it as a shared library (crate-type cdylib, or -shared)"));
     }
-    check_extent(header, endian, bytes)
+    check_extent(header, endian, file, have)
 }
 
 fn this_machine() -> Option<elf::Machine> {
@@ -67,12 +83,16 @@ fn this_machine() -> Option<elf::Machine> {
     }
 }
 
-fn check_extent(header: &Header, endian: object::LittleEndian, bytes: &[u8]) -> Result<(), LoadError> {
+fn check_extent<'data>(
+    header: &Header,
+    endian: object::LittleEndian,
+    file: impl ReadRef<'data>,
+    have: u64,
+) -> Result<(), LoadError> {
     let truncated = |wanted: &str| refused(format!("is cut short: {wanted}"), "build or copy it again");
     let segments = header
-        .program_headers(endian, bytes)
+        .program_headers(endian, file)
         .map_err(|error| truncated(&format!("its program headers are not within it ({error})")))?;
-    let have = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
     for segment in segments {
         let end = segment.p_offset(endian).saturating_add(segment.p_filesz(endian));
         if end > have {
@@ -80,12 +100,11 @@ fn check_extent(header: &Header, endian: object::LittleEndian, bytes: &[u8]) -> 
         }
     }
     // The linker does without them, and they are the last thing in the file: a copy that broke off lacks them.
-    let sections = header.section_headers(endian, bytes);
+    let sections = header.section_headers(endian, file);
     sections.map(|_| ()).map_err(|error| truncated(&format!("its section headers are not within it ({error})")))
 }
 
-fn check_pin(bytes: &[u8], pin: Option<[u8; 32]>) -> Result<(), LoadError> {
-    let Some(pin) = pin else { return Ok(()) };
+fn check_pin(bytes: &[u8], pin: [u8; 32]) -> Result<(), LoadError> {
     let seen: [u8; 32] = Sha256::digest(bytes).into();
     if seen == pin {
         return Ok(());
@@ -113,7 +132,13 @@ mod tests {
     #[test]
     fn a_whole_shared_object_of_this_machine_passes() {
         // A position-independent program is a shared object to the ELF header.
-        assert_eq!(check_elf(&own_program()), Ok(()));
+        assert_eq!(check_elf(&*own_program()), Ok(()));
+    }
+
+    #[test]
+    fn the_headers_alone_are_read_of_a_file_without_a_pin() {
+        let program = File::open(std::env::current_exe().expect("is known")).expect("can be read");
+        assert_eq!(check_elf(&ReadCache::new(program)), Ok(()));
     }
 
     #[test]
@@ -146,7 +171,7 @@ mod tests {
 
     #[test]
     fn a_pin_that_does_not_match_shows_both_hashes() {
-        let error = check_pin(b"abc", Some([0x11; 32])).expect_err("is refused").to_string();
+        let error = check_pin(b"abc", [0x11; 32]).expect_err("is refused").to_string();
         // The digest of "abc" is the example of FIPS 180-4.
         assert!(error.contains("ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"), "{error}");
         assert!(error.contains(&"11".repeat(32)), "{error}");
