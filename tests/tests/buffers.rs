@@ -357,14 +357,29 @@ fn a_step_that_does_not_fit_the_budget_falls_back_to_what_is_needed() {
 }
 
 #[test]
-fn shrinking_to_the_length_gives_back_what_a_policy_committed_ahead() {
+fn shrinking_to_the_length_gives_back_what_a_policy_doubled_ahead() {
     let (_, host, backing) = faulty(LIMIT);
+    let mut buffer = host.buffer(&backing, &BufferSpec::new(MIB).growth(GrowthPolicy::Geometric)).unwrap();
+    buffer.grow_to(8 * PAGE).unwrap();
+    buffer.grow_to(8 * PAGE + 1).unwrap();
+    assert_eq!((buffer.committed(), used(&host)), (16 * PAGE, 16 * PAGE));
+    buffer.shrink_to(12 * PAGE).unwrap();
+    assert_eq!((buffer.len(), buffer.committed(), used(&host)), (8 * PAGE + 1, 12 * PAGE, 12 * PAGE));
+    buffer.shrink_to(8 * PAGE + 1).unwrap();
+    assert_eq!((buffer.len(), buffer.committed(), used(&host)), (8 * PAGE + 1, 9 * PAGE, 9 * PAGE));
+}
+
+#[test]
+fn a_buffer_that_grows_in_steps_shrinks_in_steps_and_keeps_nothing_when_empty() {
+    let (faults, host, backing) = faulty(LIMIT);
     let mut buffer = host.buffer(&backing, &BufferSpec::new(MIB).growth(GrowthPolicy::Step(8 * PAGE))).unwrap();
-    buffer.grow_to(PAGE + 1).unwrap();
-    buffer.shrink_to(4 * PAGE).unwrap();
-    assert_eq!((buffer.len(), buffer.committed(), used(&host)), (PAGE + 1, 4 * PAGE, 4 * PAGE));
-    buffer.shrink_to(PAGE + 1).unwrap();
-    assert_eq!((buffer.len(), buffer.committed(), used(&host)), (PAGE + 1, 2 * PAGE, 2 * PAGE));
+    buffer.grow_to(17 * PAGE).unwrap();
+    let calls = faults.count(Call::Decommit);
+    for (len, kept) in [(16 * PAGE + 1, 24), (16 * PAGE, 16), (9 * PAGE, 16), (8 * PAGE, 8), (1, 8), (0, 0)] {
+        buffer.shrink_to(len).unwrap();
+        assert_eq!((buffer.len(), buffer.committed(), used(&host)), (len, kept * PAGE, kept * PAGE));
+    }
+    assert_eq!(faults.count(Call::Decommit) - calls, 3, "one call a step, none within one");
 }
 
 #[test]

@@ -8,7 +8,8 @@ pub enum GrowthPolicy {
     /// What the length needs, in whole granules: the lease is exactly what is committed.
     #[default]
     Exact,
-    /// In steps of so many bytes, rounded up to granules. Fewer commits, at most one step of slack a plane.
+    /// In steps of so many bytes, rounded up to granules, and back in the same steps. Fewer calls, at most one step of
+    /// slack a plane.
     Step(u64),
     /// At least twice what is committed. The fewest commits, up to half of slack.
     Geometric,
@@ -33,6 +34,12 @@ impl GrowthPolicy {
             GrowthPolicy::Geometric => exact.max(committed.saturating_mul(2)),
         };
         wanted.min(capacity).max(exact.min(capacity))
+    }
+
+    /// What stays committed when a buffer shrinks to `len` bytes: what it would have committed to grow there, so that a
+    /// length that goes back and forth within one step makes no call. Slack that doubles is never kept.
+    pub(super) fn kept(self, len: u64, capacity: u64, granule: u64) -> u64 {
+        self.target(len, 0, capacity, granule)
     }
 }
 
@@ -63,6 +70,14 @@ mod tests {
         assert_eq!(GrowthPolicy::Geometric.target(8193, 8192, 1 << 20, 4096), 16384);
         assert_eq!(GrowthPolicy::Geometric.target(65537, 65536, 131_072, 4096), 131_072);
         assert_eq!(GrowthPolicy::Geometric.target(90_000, 81_920, 98_304, 4096), 98_304);
+    }
+
+    #[test]
+    fn shrinking_keeps_what_growing_there_would_have_committed_and_nothing_of_an_empty_buffer() {
+        let kept = |policy: GrowthPolicy| [0, 1, 4097, 8193].map(|len| policy.kept(len, 1 << 20, 4096));
+        assert_eq!(kept(GrowthPolicy::Exact), [0, 4096, 8192, 12288]);
+        assert_eq!(kept(GrowthPolicy::Step(8192)), [0, 8192, 8192, 16384]);
+        assert_eq!(kept(GrowthPolicy::Geometric), [0, 4096, 8192, 12288]);
     }
 
     fn policies() -> impl Strategy<Value = GrowthPolicy> {

@@ -9,7 +9,7 @@
 //! 2. The lease, where there is one, holds exactly what the planes are charged.
 
 use super::bytes;
-use super::growth::{GrowthPolicy, round_up};
+use super::growth::GrowthPolicy;
 use super::plane::Plane;
 use super::spec::BufferSpec;
 use crate::admission::{self, Payer};
@@ -211,7 +211,7 @@ impl BufferSet {
 
     /// Makes every plane `bytes` long, at most what it is now, and gives the whole granules past `bytes` back: what was
     /// in use, what a policy committed ahead, and what an earlier shrink failed to give back. The granule that holds
-    /// the new end stays.
+    /// the new end stays; of a buffer that grows in steps, the step.
     ///
     /// # Errors
     ///
@@ -219,7 +219,7 @@ impl BufferSet {
     /// it, and growing again really commits.
     pub fn shrink_to(&mut self, bytes: u64) -> Result<(), Error> {
         self.resolve_doubts()?;
-        let keep = round_up(bytes, self.granule).unwrap_or(self.capacity);
+        let keep = self.growth.kept(bytes, self.capacity, self.granule);
         self.fill_ranges(|plane| (keep, plane.charged()));
         if !self.ranges.is_empty() {
             self.decommit_to(keep, bytes)?;

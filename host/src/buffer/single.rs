@@ -89,7 +89,7 @@ impl Buffer {
 
     /// Makes it `bytes` long, at most what it is now, and gives the whole granules past `bytes` back: what was in use,
     /// what a policy committed ahead, and what an earlier shrink failed to give back. The granule that holds the new
-    /// end stays.
+    /// end stays; of a buffer that grows in steps, the step.
     ///
     /// # Errors
     ///
