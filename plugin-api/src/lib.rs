@@ -13,14 +13,16 @@
 //!
 //! impl Backing for Heap {
 //!     fn describe(&self) -> Description {
-//!         Description::new(DeviceKey::HOST, "a vector for each allocation", HostAccess::Direct)
+//!         // SAFETY: what `allocate` hands out is initialised, and nobody's but the host's until its release.
+//!         let access = unsafe { HostAccess::direct() };
+//!         Description::new(DeviceKey::HOST, "a vector for each allocation", access)
 //!     }
 //!
 //!     fn allocate(&self, request: &AllocateRequest) -> Result<Allocation, BackingError> {
 //! #       if request.align > 1 { return Err(BackingError::unsupported("alignment")); }
 //!         let bytes = usize::try_from(request.bytes).map_err(|_| BackingError::out_of_memory(request.bytes))?;
-//!         let memory = vec![0; bytes];
-//!         let base = Address::from_pointer(memory.as_ptr());
+//!         let mut memory = vec![0; bytes];
+//!         let base = Address::from_pointer(memory.as_mut_ptr()); // the host writes there: not as_ptr
 //!         self.live.lock().unwrap().insert(request.id, memory);
 //!         Ok(Allocation { id: request.id, base, bytes: request.bytes })
 //!     }
@@ -51,7 +53,7 @@
 //! The same line serves both ways in: a crate of `crate-type = ["cdylib", "rlib"]` can be loaded from its `.so` or
 //! linked into the host (`library = "builtin"`).
 //!
-//! * [`values`](crate#structs): plain data, no behaviour beyond arithmetic.
+//! * The values ([`Address`], [`CommitRange`], [`Change`], …): plain data, no behaviour beyond arithmetic.
 //! * [`Backing`], [`VirtualBacking`], [`SharedMapping`], [`Transfer`]: what an author implements and the host calls.
 //! * [`HostServices`]: what the host offers back: a log, its authorities, charge and refund.
 //! * [`abi`]: the C-shaped tables in between. Authors never need it.

@@ -119,7 +119,7 @@ mod tests {
     fn a_touched_page_is_open_and_resident() {
         let page = rustix::param::page_size();
         let bytes = vec![1_u8; 4 * page];
-        let base = Address::from_pointer(bytes.as_ptr());
+        let base = Address::from_pointer(bytes.as_ptr().cast_mut());
         let len = u64::try_from(bytes.len()).expect("fits");
         assert_eq!(open_bytes(base, len), len);
         assert!(resident_bytes(base, len) >= len);

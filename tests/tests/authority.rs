@@ -196,7 +196,7 @@ struct Idle;
 
 impl Backing for Idle {
     fn describe(&self) -> Description {
-        Description::new(DeviceKey::HOST, "idle", HostAccess::None)
+        Description::new(DeviceKey::HOST, "idle", HostAccess::NONE)
     }
 
     fn allocate(&self, _request: &AllocateRequest) -> Result<Allocation, BackingError> {

@@ -552,7 +552,7 @@ struct Far(Box<dyn Backing>);
 
 impl Backing for Far {
     fn describe(&self) -> Description {
-        Description { host_access: HostAccess::None, ..self.0.describe() }
+        Description { host_access: HostAccess::NONE, ..self.0.describe() }
     }
 
     fn allocate(&self, request: &AllocateRequest) -> Result<api::Allocation, BackingError> {

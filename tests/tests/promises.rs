@@ -23,7 +23,7 @@ fn the_address_does_not_change_as_the_buffer_grows() {
         for len in [1, 4096, 4097, MIB, 7 * MIB + 3, 64 * MIB] {
             buffer.grow_to(len).unwrap();
             assert_eq!((buffer.base(), buffer.len()), (base, len), "{}", ground.name);
-            assert_eq!(Address::from_pointer(buffer.as_slice().unwrap().as_ptr()), base, "{}", ground.name);
+            assert_eq!(Address::from_pointer(buffer.as_mut_slice().unwrap().as_mut_ptr()), base, "{}", ground.name);
         }
     }
 }
@@ -269,7 +269,7 @@ struct Recorder {
 
 impl Backing for Recorder {
     fn describe(&self) -> Description {
-        Description::new(DeviceKey::device(0), "nothing", HostAccess::None).with_total_bytes(GIB)
+        Description::new(DeviceKey::device(0), "nothing", HostAccess::NONE).with_total_bytes(GIB)
     }
 
     fn allocate(&self, request: &AllocateRequest) -> Result<Allocation, BackingError> {

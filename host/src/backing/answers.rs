@@ -2,7 +2,7 @@
 //!
 //! Each check answers the breach in words, or nothing. Nothing here calls a backing.
 
-use leasehold_plugin_api::{Address, Allocation, Change, CommitRange, Region, ReserveRequest};
+use leasehold_plugin_api::{Accounting, Address, Allocation, Change, CommitRange, Region, ReserveRequest};
 
 /// A granularity: a power of two.
 pub(super) fn granularity(granularity: u64) -> Result<(), String> {
@@ -43,23 +43,35 @@ fn extent(operation: &str, base: Address, bytes: u64, align: u64) -> Result<Addr
         .ok_or_else(|| format!("{operation} answered base {base}, from where {bytes} bytes pass the address space"))
 }
 
-/// A commit: exactly the bytes that were asked for are newly mapped, and no more than those newly owned.
-pub(super) fn commit(ranges: &[CommitRange], change: Change) -> Result<(), String> {
-    within("commit", "newly", ranges, change)
+/// A commit: exactly the bytes that were asked for are newly mapped, and as many newly owned, or fewer where the backing
+/// pays and had them parked.
+pub(super) fn commit(accounting: Accounting, ranges: &[CommitRange], change: Change) -> Result<(), String> {
+    exactly("commit", "newly", accounting, ranges, change)
 }
 
-/// A decommit: exactly the bytes that were asked for are unmapped, and no more than those no longer owned.
-pub(super) fn decommit(ranges: &[CommitRange], change: Change) -> Result<(), String> {
-    within("decommit", "no longer", ranges, change)
+/// A decommit: exactly the bytes that were asked for are unmapped, and as many no longer owned, or fewer where the
+/// backing pays and parks them.
+pub(super) fn decommit(accounting: Accounting, ranges: &[CommitRange], change: Change) -> Result<(), String> {
+    exactly("decommit", "no longer", accounting, ranges, change)
 }
 
-fn within(operation: &str, when: &str, ranges: &[CommitRange], change: Change) -> Result<(), String> {
+fn exactly(
+    operation: &str,
+    when: &str,
+    accounting: Accounting,
+    ranges: &[CommitRange],
+    change: Change,
+) -> Result<(), String> {
     let asked = total(ranges);
     let Change { mapped_bytes, owned_bytes } = change;
     if mapped_bytes != asked {
         return Err(format!("{operation} answered {mapped_bytes} bytes {when} mapped, asked for {asked}"));
     }
-    if owned_bytes > asked {
+    let is_wrong = match accounting {
+        Accounting::Buffer => owned_bytes != asked,
+        Accounting::Backing { .. } => owned_bytes > asked,
+    };
+    if is_wrong {
         return Err(format!("{operation} answered {owned_bytes} bytes {when} owned, asked for {asked}"));
     }
     Ok(())

@@ -158,12 +158,16 @@ impl CheckedBacking {
         self.in_service(Operation::Reserve)?;
         let Placement { bytes, align, role, holder } = placement;
         let request = ReserveRequest { id: RegionId::new(next_id()), bytes, align, role, holder };
-        let region = self.virtual_call(Operation::Reserve, |backing| backing.reserve(&request))?;
+        let reserved = self.virtual_call(Operation::Reserve, |backing| backing.reserve(&request));
+        let region = reserved.inspect_err(|fault| {
+            if fault.leaves_doubt() {
+                self.give_back_unseen(ReleaseTarget::Region(request.id), None, 0);
+            }
+        })?;
         let checked = answers::region(&request, &region).and_then(|end| self.take_addresses(region.base, end));
         checked.map_err(|breach| {
             let fault = self.breach(Operation::Reserve, breach);
-            // Refused after it was made: it is still given back, under the id that was asked for.
-            let _ = self.release_call(ReleaseTarget::Region(request.id));
+            self.give_back_unseen(ReleaseTarget::Region(request.id), None, 0);
             fault
         })?;
         Ok(region)
@@ -175,23 +179,22 @@ impl CheckedBacking {
         })
     }
 
-    /// Commits all ranges or none; answers the bytes that are newly owned.
-    pub(crate) fn commit(&self, ranges: &[CommitRange]) -> Result<Change, BackingFault> {
+    /// Commits all ranges or none. Under [`Accounting::Buffer`] all of them is newly owned then.
+    pub(crate) fn commit(&self, ranges: &[CommitRange]) -> Result<(), BackingFault> {
         self.in_service(Operation::Commit)?;
         let change = self.virtual_call(Operation::Commit, |backing| backing.commit(ranges))?;
-        answers::commit(ranges, change).map_err(|breach| {
+        answers::commit(self.accounting, ranges, change).map_err(|breach| {
             let fault = self.breach(Operation::Commit, breach);
             let _ = self.virtual_call(Operation::Decommit, |backing| backing.decommit(ranges));
             fault
-        })?;
-        Ok(change)
+        })
     }
 
-    /// Decommits all ranges; out of service or not, since it gives back.
-    pub(crate) fn decommit(&self, ranges: &[CommitRange]) -> Result<Change, BackingFault> {
+    /// Decommits all ranges; out of service or not, since it gives back. Under [`Accounting::Buffer`] nothing of them is
+    /// owned then.
+    pub(crate) fn decommit(&self, ranges: &[CommitRange]) -> Result<(), BackingFault> {
         let change = self.virtual_call(Operation::Decommit, |backing| backing.decommit(ranges))?;
-        answers::decommit(ranges, change).map_err(|breach| self.breach(Operation::Decommit, breach))?;
-        Ok(change)
+        answers::decommit(self.accounting, ranges, change).map_err(|breach| self.breach(Operation::Decommit, breach))
     }
 
     /// What committing the ranges would change.
@@ -209,22 +212,49 @@ impl CheckedBacking {
         Ok(left)
     }
 
-    /// Hands out memory that is committed as a whole.
-    pub(crate) fn allocate(&self, placement: Placement) -> Result<Allocation, BackingFault> {
+    /// Hands out memory that is committed as a whole, with the lease on it. What may have been made where the call broke
+    /// off, or its answer can't be, is given back, or stays charged.
+    pub(crate) fn allocate(
+        &self,
+        placement: Placement,
+        lease: Option<Lease>,
+    ) -> Result<(Allocation, Option<Lease>), BackingFault> {
         self.in_service(Operation::Allocate)?;
         let Placement { bytes, align, role, holder } = placement;
         let request = AllocateRequest { id: AllocationId::new(next_id()), bytes, align, role, holder };
-        let allocation = self.call(Operation::Allocate, || self.inner.allocate(&request))?;
+        let target = ReleaseTarget::Allocation(request.id);
+        let allocation = match self.call(Operation::Allocate, || self.inner.allocate(&request)) {
+            Ok(allocation) => allocation,
+            Err(fault) => {
+                if fault.leaves_doubt() {
+                    self.give_back_unseen(target, lease, bytes);
+                }
+                return Err(fault);
+            }
+        };
         let named = if allocation.id == request.id { Ok(()) } else { Err("allocate answered another id".to_owned()) };
         let checked = named
             .and_then(|()| answers::allocation(bytes, align, &allocation))
             .and_then(|end| self.take_addresses(allocation.base, end));
-        checked.map_err(|breach| {
-            let fault = self.breach(Operation::Allocate, breach);
-            let _ = self.release_call(ReleaseTarget::Allocation(request.id));
-            fault
-        })?;
-        Ok(allocation)
+        match checked {
+            Ok(()) => Ok((allocation, lease)),
+            Err(breach) => {
+                let fault = self.breach(Operation::Allocate, breach);
+                self.give_back_unseen(target, lease, bytes);
+                Err(fault)
+            }
+        }
+    }
+
+    /// Gives back what nobody has seen: refused after it was made, or made before a call broke off, under the id that
+    /// was asked for. An id that the backing doesn't know was never made.
+    fn give_back_unseen(&self, target: ReleaseTarget, lease: Option<Lease>, owned_bytes: u64) {
+        let entry = Quarantined { target, base: None, lease, remaining_bytes: owned_bytes };
+        match self.try_release(entry).map_err(|kept| *kept) {
+            Err((_, error)) if error.kind() == ErrorKind::UnknownId => {}
+            Err((entry, _)) => self.lock_quarantine().push(entry),
+            Ok(()) => {}
+        }
     }
 
     /// Gives a region or an allocation back, with the lease on its `owned_bytes`. What can't be given back stays
@@ -236,8 +266,8 @@ impl CheckedBacking {
         owned_bytes: u64,
         lease: Option<Lease>,
     ) -> Result<(), Unreleased> {
-        let entry = Quarantined { target, base, lease, remaining_bytes: owned_bytes };
-        match self.try_release(entry) {
+        let entry = Quarantined { target, base: Some(base), lease, remaining_bytes: owned_bytes };
+        match self.try_release(entry).map_err(|kept| *kept) {
             Ok(()) => Ok(()),
             Err((entry, error)) => {
                 tracing::warn!(
@@ -258,7 +288,7 @@ impl CheckedBacking {
         let entries = std::mem::take(&mut *self.lock_quarantine());
         let mut report = ReapReport::default();
         for entry in entries {
-            match self.try_release(entry) {
+            match self.try_release(entry).map_err(|kept| *kept) {
                 Ok(()) => report.released = report.released.saturating_add(1),
                 Err((entry, _)) => {
                     report.remaining = report.remaining.saturating_add(1);
@@ -270,10 +300,10 @@ impl CheckedBacking {
         report
     }
 
-    fn try_release(&self, mut entry: Quarantined) -> Result<(), (Quarantined, BackingError)> {
+    fn try_release(&self, mut entry: Quarantined) -> Result<(), Box<(Quarantined, BackingError)>> {
         let (remaining_bytes, error) = match self.release_call(entry.target) {
             ReleaseOutcome::Complete => {
-                self.addresses.give_back(entry.base);
+                entry.base.into_iter().for_each(|base| self.addresses.give_back(base));
                 return Ok(());
             }
             ReleaseOutcome::Failed(error) => (entry.remaining_bytes, error),
@@ -285,7 +315,7 @@ impl CheckedBacking {
             lease.shrink(entry.remaining_bytes.saturating_sub(remaining_bytes));
         }
         entry.remaining_bytes = remaining_bytes;
-        Err((entry, error))
+        Err(Box::new((entry, error)))
     }
 
     fn release_call(&self, target: ReleaseTarget) -> ReleaseOutcome {
@@ -373,7 +403,7 @@ impl Drop for CheckedBacking {
         }
         self.services.close();
         for entry in self.lock_quarantine().drain(..) {
-            self.addresses.give_back(entry.base);
+            entry.base.into_iter().for_each(|base| self.addresses.give_back(base));
         }
     }
 }
@@ -395,7 +425,7 @@ struct Ended;
 
 impl Backing for Ended {
     fn describe(&self) -> Description {
-        Description::new(leasehold_plugin_api::DeviceKey::HOST, "ended", leasehold_plugin_api::HostAccess::None)
+        Description::new(leasehold_plugin_api::DeviceKey::HOST, "ended", leasehold_plugin_api::HostAccess::NONE)
     }
 
     fn allocate(&self, _request: &AllocateRequest) -> Result<Allocation, BackingError> {

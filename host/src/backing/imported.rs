@@ -188,7 +188,7 @@ impl Drop for ImportedBacking {
 /// What stands in for the description of a backing that gave none, while the reason waits for `Discovery`.
 fn no_description(error: BackingError) -> Description {
     UNANSWERED.set(Some(error));
-    Description::new(DeviceKey::device(u32::MAX), "no description", HostAccess::None)
+    Description::new(DeviceKey::device(u32::MAX), "no description", HostAccess::NONE)
 }
 
 /// What stands in for the accounting of a backing that told none: books that are nobody's, which no governor admits.

@@ -7,7 +7,8 @@ use leasehold_plugin_api::{Address, ReleaseTarget};
 #[derive(Debug)]
 pub(super) struct Quarantined {
     pub(super) target: ReleaseTarget,
-    pub(super) base: Address,
+    /// Where it is in the address map, once it was taken in there.
+    pub(super) base: Option<Address>,
     pub(super) lease: Option<Lease>,
     pub(super) remaining_bytes: u64,
 }

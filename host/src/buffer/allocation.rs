@@ -1,10 +1,12 @@
 //! Memory that is committed as a whole: what never grows, and what reallocating engines use.
+#![expect(unsafe_code, reason = "lends committed memory out as slices")]
 
 use super::bytes;
+use super::spec::check_align;
 use crate::admission::{self, Payer};
 use crate::backing::{CheckedBacking, Placement};
-use crate::error::{BufferError, Error, TierExhausted};
-use crate::governor::GovernorCore;
+use crate::error::{BufferError, Error};
+use crate::governor::{GovernorCore, Lease};
 use leasehold_plugin_api::{Address, HolderId, MemoryRole, ReleaseTarget};
 use std::sync::Arc;
 
@@ -52,9 +54,7 @@ impl AllocationSpec {
         if self.bytes == 0 {
             return Err(refuse("an allocation of 0 bytes can hold nothing; ask for at least one".to_owned()));
         }
-        if !self.align.is_power_of_two() {
-            return Err(refuse(format!("an alignment of {} bytes is no power of two; ask for one", self.align)));
-        }
+        check_align(self.align).map_err(refuse)?;
         Ok(Placement { bytes: self.bytes, align: self.align, role: self.role, holder: self.holder })
     }
 }
@@ -62,9 +62,13 @@ impl AllocationSpec {
 /// Memory that is committed as a whole and reads as zero at first. Dropping it gives it back.
 #[derive(Debug)]
 pub struct Allocation {
+    /// Invariant 1: live, as a [`CheckedBacking`] allocated it, which overlaps no other; nobody else has it.
     inner: leasehold_plugin_api::Allocation,
+    /// Invariant 2: at most the bytes of `inner`.
     len: u64,
-    payer: Option<Payer>,
+    /// The charge for it, unless the backing pays.
+    lease: Option<Lease>,
+    is_live: bool,
     backing: Arc<CheckedBacking>,
 }
 
@@ -74,18 +78,22 @@ impl Allocation {
         governor: &GovernorCore,
         spec: &AllocationSpec,
     ) -> Result<Self, Error> {
-        let mut payer = admission::admit(backing, governor, spec.role)?;
+        let payer = admission::admit(backing, governor, spec.role)?;
         let placement = spec.placement(backing)?;
-        let refused =
-            |refusal: TierExhausted| BufferError::AllocationExhausted { backing: Arc::clone(backing.name()), refusal };
-        if let Payer::Buffer(lease) = &mut payer {
-            lease.grow(spec.bytes).map_err(refused)?;
-        }
-        let inner = backing.allocate(placement)?;
-        let mut made = Self { inner, len: spec.bytes, payer: Some(payer), backing: Arc::clone(backing) };
-        // The backing rounded up: what it really took is charged too, or the allocation goes back.
-        if let Some(Payer::Buffer(lease)) = &mut made.payer {
-            lease.grow(inner.bytes.saturating_sub(spec.bytes)).map_err(refused)?;
+        let refused = |refusal| BufferError::exhausted(backing.name(), "allocated", refusal);
+        let lease = match payer {
+            Payer::Buffer(mut lease) => {
+                lease.grow(spec.bytes).map_err(refused)?;
+                Some(lease)
+            }
+            Payer::Backing => None,
+        };
+        let (inner, lease) = backing.allocate(placement, lease)?;
+        let mut made = Self { inner, len: spec.bytes, lease, is_live: true, backing: Arc::clone(backing) };
+        // The backing rounded up: what it really took is charged too, or recorded and the allocation goes back.
+        if let Some(lease) = &mut made.lease {
+            let excess = inner.bytes.saturating_sub(spec.bytes);
+            lease.grow(excess).inspect_err(|_| lease.record(excess)).map_err(refused)?;
         }
         Ok(made)
     }
@@ -120,7 +128,8 @@ impl Allocation {
     ///
     /// [`Unsupported`](crate::ErrorKind::Unsupported) when the CPU can't touch the memory.
     pub fn as_slice(&self) -> Result<&[u8], Error> {
-        Ok(bytes::of(&self.backing, self, self.inner.base, self.len)?)
+        // SAFETY: by invariants 1 and 2 the bytes are allocated; releasing them, and writing, needs `self` exclusively.
+        Ok(unsafe { bytes::of(&self.backing, self.inner.base, self.len) }?)
     }
 
     /// The bytes, to write.
@@ -129,11 +138,11 @@ impl Allocation {
     ///
     /// As [`as_slice`](Self::as_slice).
     pub fn as_mut_slice(&mut self) -> Result<&mut [u8], Error> {
-        let (backing, base, len) = (Arc::clone(&self.backing), self.inner.base, self.len);
-        Ok(bytes::of_mut(&backing, self, base, len)?)
+        // SAFETY: as above; and `self` is borrowed exclusively.
+        Ok(unsafe { bytes::of_mut(&self.backing, self.inner.base, self.len) }?)
     }
 
-    /// Gives it back, and says when that could not be. Dropping does the same and keeps silent.
+    /// Gives it back, and says when that could not be. Dropping does the same, and logs it.
     ///
     /// # Errors
     ///
@@ -144,13 +153,13 @@ impl Allocation {
     }
 
     fn release(&mut self) -> Result<(), BufferError> {
-        let Some(payer) = self.payer.take() else { return Ok(()) };
-        let lease = match payer {
-            Payer::Buffer(lease) => Some(lease),
-            Payer::Backing => None,
-        };
+        if !std::mem::take(&mut self.is_live) {
+            return Ok(());
+        }
+        let lease = self.lease.take();
+        let owned_bytes = lease.as_ref().map_or(self.inner.bytes, Lease::bytes);
         let target = ReleaseTarget::Allocation(self.inner.id);
-        Ok(self.backing.release(target, self.inner.base, self.inner.bytes, lease)?)
+        Ok(self.backing.release(target, self.inner.base, owned_bytes, lease)?)
     }
 }
 

@@ -8,13 +8,12 @@
 //! 1. `len ≤ committed ≤ capacity`, for each plane, where `committed` counts only what is there for certain.
 //! 2. The lease, where there is one, holds exactly what the planes are charged.
 
-use super::bytes;
 use super::growth::GrowthPolicy;
 use super::plane::Plane;
 use super::spec::BufferSpec;
 use crate::admission::{self, Payer};
 use crate::backing::CheckedBacking;
-use crate::error::{BackingFault, BufferError, Error, TierExhausted, Unreleased};
+use crate::error::{BackingFault, BufferError, Error, Unreleased};
 use crate::governor::GovernorCore;
 use leasehold_plugin_api::{Address, Change, CommitRange, ReleaseTarget};
 use std::sync::Arc;
@@ -115,7 +114,7 @@ impl BufferSet {
     /// Where a plane begins; the same for the life of the set. `None` when there is no such plane.
     #[must_use]
     pub fn base(&self, plane: usize) -> Option<Address> {
-        self.planes.get(plane).map(|plane| plane.region.base)
+        self.planes.get(plane).map(Plane::base)
     }
 
     /// The bytes of a plane.
@@ -125,7 +124,8 @@ impl BufferSet {
     /// [`InvalidRequest`](crate::ErrorKind::InvalidRequest) when there is no such plane,
     /// [`Unsupported`](crate::ErrorKind::Unsupported) when the CPU can't touch the memory.
     pub fn plane(&self, plane: usize) -> Result<&[u8], Error> {
-        Ok(bytes::of(&self.backing, self, self.base_of(plane)?, self.len)?)
+        let found = self.planes.get(plane).ok_or_else(|| no_such_plane(&self.backing, plane, self.planes.len()))?;
+        Ok(found.bytes(&self.backing, self.len)?)
     }
 
     /// The bytes of a plane, to write.
@@ -134,13 +134,10 @@ impl BufferSet {
     ///
     /// As [`plane`](Self::plane).
     pub fn plane_mut(&mut self, plane: usize) -> Result<&mut [u8], Error> {
-        let (backing, base, len) = (Arc::clone(&self.backing), self.base_of(plane)?, self.len);
-        Ok(bytes::of_mut(&backing, self, base, len)?)
-    }
-
-    fn base_of(&self, plane: usize) -> Result<Address, BufferError> {
-        let (backing, planes) = (&self.backing, self.planes.len());
-        self.base(plane).ok_or_else(|| BufferError::NoSuchPlane { backing: Arc::clone(backing.name()), plane, planes })
+        let Self { planes, backing, len, .. } = self;
+        let count = planes.len();
+        let found = planes.get_mut(plane).ok_or_else(|| no_such_plane(backing, plane, count))?;
+        Ok(found.bytes_mut(backing, *len)?)
     }
 
     /// Makes every plane at least `bytes` long. Within what is committed this is a comparison and a store; past it all
@@ -150,7 +147,9 @@ impl BufferSet {
     /// # Errors
     ///
     /// [`CapacityExceeded`](crate::ErrorKind::CapacityExceeded), [`TierExhausted`](crate::ErrorKind::TierExhausted),
-    /// and what the backing reports. Nothing is changed, and nothing stays charged.
+    /// and what the backing reports. Nothing is changed, and nothing stays charged; but where the backing broke off in
+    /// the middle ([`OutOfService`](crate::ErrorKind::OutOfService)), what nobody can tell stays charged, as the text
+    /// says.
     #[inline]
     pub fn grow_to(&mut self, bytes: u64) -> Result<(), Error> {
         if bytes > self.committed {
@@ -164,15 +163,23 @@ impl BufferSet {
     fn commit_for(&mut self, bytes: u64) -> Result<(), Error> {
         self.check_capacity(bytes)?;
         self.resolve_doubts()?;
-        if bytes <= self.committed {
-            return Ok(());
-        }
-        let target = self.growth.target(bytes, self.committed, self.capacity, self.granule);
-        let exact = GrowthPolicy::Exact.target(bytes, self.committed, self.capacity, self.granule);
+        let Some(target) = self.next_target(bytes) else { return Ok(()) };
         match self.commit_to(target) {
-            Err(error) if error.is_exhausted() && exact < target => self.commit_to(exact),
+            Err(error) if error.is_exhausted() => match self.exact_target(bytes) {
+                exact if exact < target => self.commit_to(exact),
+                _ => Err(error),
+            },
             outcome => outcome,
         }
+    }
+
+    /// What a growth to `bytes` commits to; nothing within what is committed.
+    fn next_target(&self, bytes: u64) -> Option<u64> {
+        (bytes > self.committed).then(|| self.growth.target(bytes, self.committed, self.capacity, self.granule))
+    }
+
+    fn exact_target(&self, bytes: u64) -> u64 {
+        GrowthPolicy::Exact.target(bytes, self.committed, self.capacity, self.granule)
     }
 
     fn check_capacity(&self, bytes: u64) -> Result<(), BufferError> {
@@ -185,27 +192,34 @@ impl BufferSet {
 
     /// Charges, commits, settles: brings every plane to `target` bytes.
     fn commit_to(&mut self, target: u64) -> Result<(), Error> {
-        self.fill_ranges(|plane| (plane.charged(), target));
-        let asked = self.asked();
+        let asked = self.fill_ranges(|plane| (plane.charged(), target));
         if let Payer::Buffer(lease) = &mut self.payer {
-            lease.grow(asked).map_err(|refusal| self.backing.refused(refusal))?;
+            let backing = self.backing.name();
+            lease.grow(asked).map_err(|refusal| BufferError::exhausted(backing, "grown", refusal))?;
         }
         match self.backing.commit(&self.ranges) {
-            Ok(change) => {
-                self.refund(asked.saturating_sub(change.owned_bytes));
+            Ok(()) => {
                 self.set_committed(|plane| plane.charged().max(target));
                 Ok(())
             }
-            Err(fault) if fault.leaves_doubt() => {
-                self.planes.iter_mut().for_each(|plane| plane.doubt_growth(target));
-                // Its failure is no news: the growth is reported, and the doubt is kept.
-                let _ = self.resolve_doubts();
-                Err(fault.into())
-            }
+            Err(fault) if fault.leaves_doubt() => Err(self.keep_doubtful_growth(target, fault)),
             Err(fault) => {
                 self.refund(asked);
                 Err(fault.into())
             }
+        }
+    }
+
+    /// Keeps all that a commit may have left charged, and asks the backing what it did leave. What it can't tell is asked
+    /// for again before the next growth or shrink.
+    fn keep_doubtful_growth(&mut self, target: u64, fault: BackingFault) -> Error {
+        let before = self.committed_total();
+        self.planes.iter_mut().for_each(|plane| plane.doubt_growth(target));
+        // Its failure is no news: the growth is reported, and the doubt is kept.
+        let _ = self.resolve_doubts();
+        match self.committed_total().saturating_sub(before) {
+            0 => fault.into(),
+            kept => BufferError::NotGrown { kept, fault: Box::new(fault) }.into(),
         }
     }
 
@@ -220,20 +234,20 @@ impl BufferSet {
     pub fn shrink_to(&mut self, bytes: u64) -> Result<(), Error> {
         self.resolve_doubts()?;
         let keep = self.growth.kept(bytes, self.capacity, self.granule);
-        self.fill_ranges(|plane| (keep, plane.charged()));
-        if !self.ranges.is_empty() {
-            self.decommit_to(keep, bytes)?;
+        let asked = self.fill_ranges(|plane| (keep, plane.charged()));
+        if asked > 0 {
+            self.decommit_to(keep, asked, bytes)?;
         }
         self.len = self.len.min(bytes);
         Ok(())
     }
 
     /// Decommits, refunds: brings every plane that has more down to `keep` bytes.
-    fn decommit_to(&mut self, keep: u64, wanted: u64) -> Result<(), BufferError> {
+    fn decommit_to(&mut self, keep: u64, asked: u64, wanted: u64) -> Result<(), BufferError> {
         let before = self.committed_total();
         match self.backing.decommit(&self.ranges) {
-            Ok(change) => {
-                self.refund(change.owned_bytes);
+            Ok(()) => {
+                self.refund(asked);
                 self.set_committed(|plane| plane.charged().min(keep));
                 Ok(())
             }
@@ -262,7 +276,7 @@ impl BufferSet {
         let before = self.committed_total();
         let mut outcome = Ok(());
         for plane in self.planes.iter_mut().filter(|plane| plane.is_in_doubt()) {
-            match self.backing.committed_between(plane.region.id, plane.certain(), plane.charged()) {
+            match self.backing.committed_between(plane.id(), plane.certain(), plane.charged()) {
                 Ok(committed) => plane.settle(committed),
                 Err(fault) => outcome = outcome.and(Err(fault)),
             }
@@ -272,24 +286,21 @@ impl BufferSet {
         outcome
     }
 
-    /// The ranges of one call: from..to of each plane, where that is not empty.
-    fn fill_ranges(&mut self, span: impl Fn(&Plane) -> (u64, u64)) {
+    /// The ranges of one call: from..to of each plane, where that is not empty. Answers their bytes.
+    fn fill_ranges(&mut self, span: impl Fn(&Plane) -> (u64, u64)) -> u64 {
         let mut ranges = std::mem::take(&mut self.ranges);
         ranges.clear();
         ranges.extend(self.ranges_of(span));
         self.ranges = ranges;
+        self.ranges.iter().fold(0, |sum, range| sum.saturating_add(range.bytes))
     }
 
     fn ranges_of(&self, span: impl Fn(&Plane) -> (u64, u64)) -> impl Iterator<Item = CommitRange> {
         self.planes.iter().filter_map(move |plane| {
             let (from, to) = span(plane);
             let bytes = to.checked_sub(from).filter(|bytes| *bytes > 0)?;
-            Some(CommitRange::new(plane.region.id, from, bytes))
+            Some(CommitRange::new(plane.id(), from, bytes))
         })
-    }
-
-    fn asked(&self) -> u64 {
-        self.ranges.iter().fold(0, |sum, range| sum.saturating_add(range.bytes))
     }
 
     fn set_committed(&mut self, committed: impl Fn(&Plane) -> u64) {
@@ -317,12 +328,12 @@ impl BufferSet {
     /// [`CapacityExceeded`](crate::ErrorKind::CapacityExceeded), and what the backing reports.
     pub fn growth_cost(&self, bytes: u64) -> Result<Change, Error> {
         self.check_capacity(bytes)?;
-        let target = self.growth.target(bytes, self.committed, self.capacity, self.granule);
+        let Some(target) = self.next_target(bytes) else { return Ok(Change::default()) };
         let ranges: Vec<_> = self.ranges_of(|plane| (plane.charged(), target)).collect();
-        if ranges.is_empty() { Ok(Change::default()) } else { Ok(self.backing.cost(&ranges)?) }
+        Ok(self.backing.cost(&ranges)?)
     }
 
-    /// Gives everything back, and says what could not be. Dropping does the same and keeps silent.
+    /// Gives everything back, and says what could not be. Dropping does the same, and logs it.
     ///
     /// # Errors
     ///
@@ -339,8 +350,8 @@ impl BufferSet {
                 Payer::Buffer(lease) => Some(lease.split_off(plane.charged())),
                 Payer::Backing => None,
             };
-            let target = ReleaseTarget::Region(plane.region.id);
-            if let Err(this) = self.backing.release(target, plane.region.base, plane.charged(), lease) {
+            let target = ReleaseTarget::Region(plane.id());
+            if let Err(this) = self.backing.release(target, plane.base(), plane.charged(), lease) {
                 // The first fault is told, with the bytes of all.
                 let before = unreleased.as_ref().map_or(0, |first| first.remaining_bytes);
                 let remaining_bytes = before.saturating_add(this.remaining_bytes);
@@ -352,10 +363,8 @@ impl BufferSet {
     }
 }
 
-impl CheckedBacking {
-    fn refused(&self, refusal: TierExhausted) -> Error {
-        BufferError::Exhausted { backing: Arc::clone(self.name()), refusal }.into()
-    }
+fn no_such_plane(backing: &CheckedBacking, plane: usize, planes: usize) -> BufferError {
+    BufferError::NoSuchPlane { backing: Arc::clone(backing.name()), plane, planes }
 }
 
 impl Drop for BufferSet {

@@ -98,7 +98,7 @@ impl Buffer {
         self.set.shrink_to(bytes)
     }
 
-    /// Gives everything back, and says what could not be. Dropping does the same and keeps silent.
+    /// Gives everything back, and says what could not be. Dropping does the same, and logs it.
     ///
     /// # Errors
     ///

@@ -58,9 +58,7 @@ impl BufferSpec {
         if self.capacity == 0 {
             return Err(refuse("a capacity of 0 bytes can hold nothing; ask for at least one".to_owned()));
         }
-        if !self.align.is_power_of_two() {
-            return Err(refuse(format!("an alignment of {} bytes is no power of two; ask for one", self.align)));
-        }
+        check_align(self.align).map_err(refuse)?;
         if self.growth == GrowthPolicy::Step(0) {
             return Err(refuse("a growth step of 0 bytes never arrives; ask for a positive one".to_owned()));
         }
@@ -69,4 +67,12 @@ impl BufferSpec {
         })?;
         Ok(Placement { bytes, align: self.align.max(granule), role: self.role, holder: self.holder })
     }
+}
+
+/// Refuses an alignment that no address has.
+pub(super) fn check_align(align: u64) -> Result<(), String> {
+    if align.is_power_of_two() {
+        return Ok(());
+    }
+    Err(format!("an alignment of {align} bytes is no power of two; ask for one"))
 }

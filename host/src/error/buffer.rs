@@ -13,10 +13,10 @@ pub(crate) enum BufferError {
         "backing {backing:?}: not grown: asks {requested} bytes, the capacity is {capacity}; make the buffer with a larger capacity, which costs address space only"
     )]
     CapacityExceeded { backing: Arc<str>, requested: u64, capacity: u64 },
-    #[error("backing {backing:?}: not grown: {refusal}")]
-    Exhausted { backing: Arc<str>, refusal: TierExhausted },
-    #[error("backing {backing:?}: not allocated: {refusal}")]
-    AllocationExhausted { backing: Arc<str>, refusal: TierExhausted },
+    #[error("backing {backing:?}: not {what}: {refusal}")]
+    Exhausted { backing: Arc<str>, what: &'static str, refusal: TierExhausted },
+    #[error("not grown: {fault}; {kept} bytes that it may have committed stay charged until the buffer is dropped")]
+    NotGrown { kept: u64, fault: Box<BackingFault> },
     #[error(
         "not shrunk to {wanted} bytes a plane: {fault}; {left} of {before} bytes stay charged: call shrink_to again"
     )]
@@ -27,7 +27,7 @@ pub(crate) enum BufferError {
         "backing {backing:?}: no slice: the CPU can't touch its memory; pass the address to the device, or choose a host-accessible backing"
     )]
     NotHostAccessible { backing: Arc<str> },
-    #[error("backing {backing:?}: no slice: plane {plane} was asked for, there are {planes}")]
+    #[error("backing {backing:?}: no slice: plane {plane} was asked for, there are {planes}; ask for one below that")]
     NoSuchPlane { backing: Arc<str>, plane: usize, planes: usize },
 }
 
@@ -39,12 +39,16 @@ impl From<Unreleased> for BufferError {
 }
 
 impl BufferError {
+    pub(crate) fn exhausted(backing: &Arc<str>, what: &'static str, refusal: TierExhausted) -> Self {
+        Self::Exhausted { backing: Arc::clone(backing), what, refusal }
+    }
+
     pub(crate) fn kind(&self) -> ErrorKind {
         match self {
             Self::InvalidSpec { .. } | Self::NoSuchPlane { .. } => ErrorKind::InvalidRequest,
             Self::CapacityExceeded { .. } => ErrorKind::CapacityExceeded,
-            Self::Exhausted { .. } | Self::AllocationExhausted { .. } => ErrorKind::TierExhausted,
-            Self::NotShrunk { fault, .. } => fault.kind(),
+            Self::Exhausted { .. } => ErrorKind::TierExhausted,
+            Self::NotGrown { fault, .. } | Self::NotShrunk { fault, .. } => fault.kind(),
             Self::NotReleased { .. } => ErrorKind::NotReleased,
             Self::NotHostAccessible { .. } => ErrorKind::Unsupported,
         }
@@ -52,14 +56,16 @@ impl BufferError {
 
     pub(crate) fn tier_exhausted(&self) -> Option<&TierExhausted> {
         match self {
-            Self::Exhausted { refusal, .. } | Self::AllocationExhausted { refusal, .. } => Some(refusal),
+            Self::Exhausted { refusal, .. } => Some(refusal),
             _ => None,
         }
     }
 
     pub(crate) fn backing_error(&self) -> Option<&BackingError> {
         match self {
-            Self::NotShrunk { fault, .. } | Self::NotReleased { fault, .. } => fault.backing_error(),
+            Self::NotGrown { fault, .. } | Self::NotShrunk { fault, .. } | Self::NotReleased { fault, .. } => {
+                fault.backing_error()
+            }
             _ => None,
         }
     }

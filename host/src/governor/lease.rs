@@ -57,6 +57,11 @@ impl Lease {
         Ok(())
     }
 
+    /// Charges `bytes` more that are taken already, above the limit too.
+    pub(crate) fn record(&mut self, bytes: u64) {
+        self.bytes = self.bytes.saturating_add(self.books.ledger().record(bytes));
+    }
+
     /// Returns `bytes` early; more than the lease holds returns all of it.
     pub fn shrink(&mut self, bytes: u64) {
         let returned = bytes.min(self.bytes);

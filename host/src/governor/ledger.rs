@@ -47,6 +47,22 @@ impl Ledger {
         }
     }
 
+    /// Charges bytes that are taken already, above the limit too: then the domain shows as oversubscribed. Answers what
+    /// could be counted.
+    pub(crate) fn record(&self, bytes: u64) -> u64 {
+        let mut used = self.used.load(Ordering::Acquire);
+        loop {
+            let counted = used.saturating_add(bytes);
+            match self.used.compare_exchange_weak(used, counted, Ordering::AcqRel, Ordering::Acquire) {
+                Ok(_) => {
+                    self.note_peak(counted);
+                    return counted.saturating_sub(used);
+                }
+                Err(now) => used = now,
+            }
+        }
+    }
+
     /// Takes back `bytes` of an earlier charge. The caller holds that charge, so by invariant 1 nothing goes below
     /// zero.
     pub(crate) fn refund(&self, bytes: u64) {
@@ -109,6 +125,17 @@ mod tests {
         assert_eq!(ledger.charge(0), Ok(()));
         ledger.refund(40);
         assert_eq!(ledger.charge(10), Ok(()));
+    }
+
+    #[test]
+    fn what_is_taken_already_is_recorded_above_the_limit_and_comes_back_exactly() {
+        let ledger = Ledger::new(100);
+        assert_eq!(ledger.charge(90), Ok(()));
+        assert_eq!(ledger.record(20), 20);
+        assert_eq!((ledger.used(), ledger.charge(1)), (110, Err(Refusal { used: 110, limit: 100 })));
+        assert_eq!(ledger.record(u64::MAX), u64::MAX - 110, "a sum that overflows is counted as far as it goes");
+        ledger.refund(u64::MAX);
+        assert_eq!(ledger.used(), 0);
     }
 
     proptest! {

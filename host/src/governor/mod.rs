@@ -6,12 +6,13 @@
 //!                     └───────── Lease ─────────────┘      a live charge, returned once, on drop
 //! ```
 //!
-//! * G1: the sum of all leases stays within the limit; a limit lowered below what is in use takes nothing away, grants
-//!   nothing more, and shows as oversubscribed.
+//! * G1: the sum of all leases stays within the limit. Memory that is taken already is recorded even above it; a limit
+//!   lowered below what is in use takes nothing away and grants nothing more. Both show as oversubscribed.
 //! * G2: a lease is returned exactly once, on drop, and returning can't fail.
 //! * G4: a refused request leaves every lease and counter as it was.
 //!
-//! The governor frees nobody's memory and knows no backing; it reads nothing but its own books. Any thread may call it.
+//! The governor frees nobody's memory and knows no backing; it reads nothing but its own books, and asks nobody to make
+//! room (G3 of the architecture is not built yet). Any thread may call it.
 
 mod books;
 mod lease;

@@ -4,7 +4,7 @@ use super::BackingHandle;
 use super::entry::Entry;
 use crate::backing::CheckedBacking;
 use crate::error::FindError;
-use leasehold_plugin_api::{DeviceKey, HostAccess, Tier};
+use leasehold_plugin_api::{DeviceKey, Tier};
 use std::sync::Arc;
 
 /// What a backing must offer.
@@ -94,7 +94,7 @@ impl Need {
             Need::VirtualBacking => capabilities.has_virtual_backing(),
             Need::SharedMapping => capabilities.has_shared_mapping(),
             Need::Transfer => capabilities.has_transfer(),
-            Need::HostAccess => backing.description().host_access == HostAccess::Direct,
+            Need::HostAccess => backing.description().host_access.is_direct(),
         }
     }
 

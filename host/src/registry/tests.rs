@@ -294,7 +294,7 @@ proptest! {
         let Err(error) = RegistryFile::parse(&text, Path::new("registry.toml")) else { return Ok(()) };
         prop_assert!(!error.problems().is_empty());
         for problem in error.problems() {
-            let line = text.trim_start_matches('\u{feff}').split('\n').nth(problem.at.line.checked_sub(1).unwrap());
+            let line = text.strip_prefix('\u{feff}').unwrap_or(&text).split('\n').nth(problem.at.line.checked_sub(1).unwrap());
             let characters = line.map(|line| line.chars().count().saturating_add(1));
             prop_assert!(characters.is_some_and(|last| (1..=last).contains(&problem.at.column)), "{}", problem);
         }

@@ -207,7 +207,7 @@ impl DescriptionRecord {
         let mut record = Self::empty();
         record.device = description.device.into();
         record.total_bytes = description.total_bytes;
-        record.host_access = u32::from(description.host_access == HostAccess::Direct);
+        record.host_access = u32::from(description.host_access.is_direct());
         record.name_len = copy_text(&description.device_name, &mut record.name);
         record
     }
@@ -215,7 +215,7 @@ impl DescriptionRecord {
     /// The description, unless its tier is not known.
     #[must_use]
     pub fn description(&self) -> Option<Description> {
-        let host_access = if self.host_access == 1 { HostAccess::Direct } else { HostAccess::None };
+        let host_access = HostAccess::claimed(self.host_access == 1);
         Some(
             Description::new(self.device.device()?, read_text(&self.name, self.name_len), host_access)
                 .with_total_bytes(self.total_bytes),

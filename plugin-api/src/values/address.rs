@@ -16,9 +16,10 @@ impl Address {
         Self(value)
     }
 
-    /// The address of host memory. The pointer's provenance is exposed, so that [`Address::to_pointer`] may use it.
+    /// The address of host memory. The pointer's provenance is exposed, so that [`Address::to_pointer`] may use it: where
+    /// the host is to write, the pointer must be one that may be written through.
     #[must_use]
-    pub fn from_pointer<T>(pointer: *const T) -> Self {
+    pub fn from_pointer<T>(pointer: *mut T) -> Self {
         let address = pointer.expose_provenance();
         Self(u64::try_from(address).unwrap_or(u64::MAX))
     }

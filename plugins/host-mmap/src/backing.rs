@@ -7,11 +7,10 @@ use crate::map_budget::MapBudget;
 use crate::options::{HostMmapOptions, Settings};
 use crate::region::Region as LiveRegion;
 use crate::table::Table;
-use crate::{sys, transaction};
+use crate::{mapping, sys, transaction};
 use leasehold_plugin_api::{
     AllocateRequest, Allocation, AllocationId, Backing, BackingError, BackingFactory, Change, CommitRange, Description,
-    DeviceKey, HostAccess, HostServices, LogLevel, Region, RegionId, ReleaseOutcome, ReleaseTarget, ReserveRequest,
-    VirtualBacking,
+    DeviceKey, HostServices, LogLevel, Region, RegionId, ReleaseOutcome, ReleaseTarget, ReserveRequest, VirtualBacking,
 };
 use std::fmt::Display;
 use std::hash::Hash;
@@ -59,7 +58,7 @@ impl BackingFactory for HostMmap {
 
 impl Backing for HostMmap {
     fn describe(&self) -> Description {
-        Description::new(DeviceKey::HOST, "host memory", HostAccess::Direct).with_total_bytes(self.total_bytes)
+        Description::new(DeviceKey::HOST, "host memory", mapping::host_access()).with_total_bytes(self.total_bytes)
     }
 
     fn allocate(&self, request: &AllocateRequest) -> Result<Allocation, BackingError> {

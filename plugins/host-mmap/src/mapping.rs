@@ -6,7 +6,7 @@
 
 use crate::fault::Fault;
 use crate::sys::{self, Counting, HugePageAdvice};
-use leasehold_plugin_api::Address;
+use leasehold_plugin_api::{Address, HostAccess};
 use rustix::io::Errno;
 
 /// One owned range of address space, inaccessible at first.
@@ -21,6 +21,13 @@ pub(crate) struct Mapping {
     /// and releases only what no buffer lends out.
     bytes: u64,
     advice: Option<HugePageAdvice>,
+}
+
+/// The claim that the CPU can touch what is committed here.
+pub(crate) fn host_access() -> HostAccess {
+    // SAFETY: committed bytes are pages that the kernel has mapped readable and writable for one `Mapping` (1), which
+    // read as zero at first; this crate never touches them, and takes them away only on the host's word (2).
+    unsafe { HostAccess::direct() }
 }
 
 impl Mapping {

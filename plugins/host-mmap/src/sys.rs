@@ -48,7 +48,7 @@ pub(crate) fn reserve(bytes: u64, counting: Counting) -> Result<Address, Fault> 
     let length = length(call, bytes)?;
     // SAFETY: the hint is null and MAP_FIXED is not set, so only unused addresses are mapped: mmap(2).
     let mapped = unsafe { rustix::mm::mmap_anonymous(std::ptr::null_mut(), length, ProtFlags::empty(), flags) };
-    mapped.map(|base| Address::from_pointer(base)).map_err(|errno| Fault::new(call, errno))
+    mapped.map(Address::from_pointer).map_err(|errno| Fault::new(call, errno))
 }
 
 /// Ends a mapping, or the head or tail of one.
