@@ -385,15 +385,19 @@ fn a_buffer_that_grows_in_steps_shrinks_in_steps_and_keeps_nothing_when_empty() 
 #[test]
 fn what_a_growth_would_cost_is_what_it_then_costs() {
     for ground in grounds() {
-        let mut set = ground.host.buffer_set(&ground.backing, 3, &BufferSpec::new(MIB)).unwrap();
-        for len in [1, PAGE, PAGE + 1, 40 * PAGE] {
-            let before = ground.used();
-            let cost = set.growth_cost(len).unwrap();
-            assert_eq!(ground.used(), before, "{}: asking charges nothing", ground.name);
-            set.grow_to(len).unwrap();
-            assert_eq!((cost.owned_bytes, cost.mapped_bytes), (ground.used() - before, ground.used() - before));
+        for policy in [GrowthPolicy::Exact, GrowthPolicy::Step(8 * PAGE), GrowthPolicy::Geometric] {
+            let spec = BufferSpec::new(MIB).growth(policy);
+            let mut set = ground.host.buffer_set(&ground.backing, 3, &spec).unwrap();
+            for len in [0, 1, PAGE, PAGE + 1, 40 * PAGE, 1] {
+                let before = ground.used();
+                let cost = set.growth_cost(len).unwrap();
+                assert_eq!(ground.used(), before, "{}, {policy:?}: asking charges nothing", ground.name);
+                set.grow_to(len).unwrap();
+                let grown = ground.used() - before;
+                assert_eq!((cost.owned_bytes, cost.mapped_bytes), (grown, grown), "{policy:?}, {len}");
+            }
+            assert_eq!(set.growth_cost(MIB + 1).unwrap_err().kind(), ErrorKind::CapacityExceeded, "{}", ground.name);
         }
-        assert_eq!(set.growth_cost(MIB + 1).unwrap_err().kind(), ErrorKind::CapacityExceeded, "{}", ground.name);
     }
 }
 

@@ -202,6 +202,7 @@ fn an_allocation_that_is_not_what_was_asked_for_is_refused_and_given_back() {
 fn a_commit_that_says_more_or_less_than_was_asked_is_undone() {
     for (lie, words) in [
         ("owned-more", "commit answered 12288 bytes newly owned, asked for 8192"),
+        ("owned-less", "commit answered 4096 bytes newly owned, asked for 8192"),
         ("mapped-more", "commit answered 12288 bytes newly mapped, asked for 8192"),
         ("mapped-less", "commit answered 4096 bytes newly mapped, asked for 8192"),
     ] {

@@ -2,6 +2,7 @@
 //! an entry that can't be had while the others go on.
 
 use leasehold::{BackingReport, BackingState, BufferSpec, Door, ErrorKind, Host, Requirements, Selection, Stage};
+use leasehold_plugin_api as api;
 use leasehold_tests::plugins::{self, Registry};
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -384,4 +385,30 @@ fn relative_paths_start_from_the_registry_file_wherever_the_program_was_started(
         load_elsewhere("registry.toml", &registry.folder().join("conf"));
         load_elsewhere("conf/registry.toml", registry.folder());
     }
+}
+
+#[test]
+fn a_backing_that_the_program_brings_has_a_name_of_its_own_that_can_be_asked_for() {
+    let brought = |names: &[&str]| {
+        names.iter().fold(Host::builder(), |builder, name| {
+            builder.with_backing(*name, |_| Err(api::BackingError::new(api::ErrorKind::Unavailable, "not here")))
+        })
+    };
+    let refusal = |names: &[&str]| {
+        let error = brought(names).survey().expect_err("is refused");
+        assert_eq!(error.kind(), ErrorKind::InvalidRequest);
+        error.to_string()
+    };
+    assert_eq!(brought(&["one", "another-2"]).survey().expect("is made").backings().len(), 2);
+    assert_eq!(
+        refusal(&["one", "one"]),
+        "backing \"one\": not added: another backing has that name; rename one of them"
+    );
+    for name in ["", "One", "one two", "-one", "one--two"] {
+        assert!(refusal(&[name]).contains("is not lower-case words joined by hyphens"), "{name:?}");
+    }
+    let selection = Selection::new(None, Some("o*")).expect("is a pattern");
+    let host = brought(&["one", "two"]).selection(selection).survey().expect("is made");
+    let states: Vec<_> = host.backings().iter().map(|backing| backing.state.name()).collect();
+    assert_eq!(states, ["disabled", "unavailable"]);
 }

@@ -6,6 +6,7 @@
 
 mod admission;
 mod backing;
+mod brought;
 mod buffer;
 mod exhausted;
 mod find;
@@ -13,6 +14,7 @@ mod kind;
 
 pub(crate) use admission::AdmissionError;
 pub(crate) use backing::{BackingFault, Operation, Unreleased};
+pub(crate) use brought::BroughtError;
 pub(crate) use buffer::BufferError;
 pub use exhausted::TierExhausted;
 pub(crate) use find::FindError;
@@ -32,6 +34,8 @@ enum Reason {
     Registry(RegistryError),
     #[error(transparent)]
     Selection(SelectionError),
+    #[error(transparent)]
+    Brought(BroughtError),
     #[error(transparent)]
     Find(FindError),
     #[error(
@@ -70,6 +74,7 @@ impl Error {
     pub fn kind(&self) -> ErrorKind {
         match &*self.0 {
             Reason::Registry(_) | Reason::Selection(_) => ErrorKind::Registry,
+            Reason::Brought(_) => ErrorKind::InvalidRequest,
             Reason::Find(error) => error.kind(),
             Reason::UnknownDomain(_) => ErrorKind::UnknownDomain,
             Reason::Exhausted(_) => ErrorKind::TierExhausted,
@@ -120,6 +125,7 @@ macro_rules! from_stage {
 from_stage! {
     RegistryError => Registry,
     SelectionError => Selection,
+    BroughtError => Brought,
     FindError => Find,
     TierExhausted => Exhausted,
     AdmissionError => Admission,

@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::governor::{DomainBooks, GovernorCore};
 use crate::loader::{Door, Plugin};
 use crate::machine::HostMemory;
-use crate::registry::{BudgetSpec, Enablement, LibrarySource, Manifest, ManifestEntry};
+use crate::registry::{BudgetSpec, Enablement, LibrarySource, Manifest, ManifestEntry, Selection};
 use leasehold_plugin_api::{Accounting, Backing, BackingError, Description, Domain, ErrorKind, HostServices};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -103,10 +103,13 @@ impl Assembly {
     }
 
     /// Takes a backing that the program brings through the stages that are left.
-    pub(super) fn bring(&mut self, brought: Brought) -> Entry {
+    pub(super) fn bring(&mut self, brought: Brought, selection: &Selection) -> Entry {
         let mut entry = Entry::new(&brought.name, "brought by the program".to_owned());
         entry.door = Some(Door::Builtin);
-        entry.passed(Stage::Registry, "brought by the program");
+        match Enablement::of(&brought.name, selection) {
+            Enablement::DisabledBySelection(reason) => return disabled(entry, &reason),
+            _ => entry.passed(Stage::Registry, "brought by the program"),
+        }
         self.create(entry, |services| contain(|| (brought.create)(services)))
     }
 

@@ -3,10 +3,11 @@
 use super::assembly::{Assembly, Brought};
 use super::entry::Entry;
 use super::{Host, find};
-use crate::error::Error;
+use crate::error::{BroughtError, Error};
 use crate::governor::GovernorCore;
-use crate::registry::{Manifest, RegistryFile, Selection};
+use crate::registry::{Manifest, RegistryFile, Selection, is_backing_name};
 use leasehold_plugin_api::{Backing, BackingError, Domain, HostServices};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -44,7 +45,8 @@ impl HostBuilder {
         self
     }
 
-    /// Adds a backing that the program brings itself. It goes through the same checks as any other.
+    /// Adds a backing that the program brings itself. It goes through the same checks as any other, and the selection
+    /// applies to it. Its name is of the same form as in a registry file, and not taken there.
     pub fn with_backing(
         mut self,
         name: impl Into<String>,
@@ -69,15 +71,33 @@ impl HostBuilder {
     ///
     /// # Errors
     ///
-    /// [`Registry`](crate::ErrorKind::Registry) when the registry file is wrong, [`System`](crate::ErrorKind::System)
+    /// [`Registry`](crate::ErrorKind::Registry) when the registry file is wrong,
+    /// [`InvalidRequest`](crate::ErrorKind::InvalidRequest) when a backing that the program brings has a name that is
+    /// wrong or taken, [`System`](crate::ErrorKind::System)
     /// when the operating system gives no randomness or doesn't say how much memory there is.
     pub fn survey(self) -> Result<Host, Error> {
         let manifest = self.manifest()?;
+        self.check_names(&manifest)?;
         let mut assembly = Assembly::open(Arc::new(GovernorCore::default()), &manifest, &self.limits)?;
         let loaded: Vec<Entry> = manifest.entries.iter().map(|entry| assembly.load(entry)).collect();
-        let brought: Vec<Entry> = self.brought.into_iter().map(|brought| assembly.bring(brought)).collect();
+        let brought: Vec<Entry> =
+            self.brought.into_iter().map(|brought| assembly.bring(brought, &self.selection)).collect();
         let entries = loaded.into_iter().chain(brought).collect();
         Ok(Host { registry: manifest.registry, core: assembly.into_core(), entries })
+    }
+
+    /// Refuses names of brought backings that could not be asked for.
+    fn check_names(&self, manifest: &Manifest) -> Result<(), BroughtError> {
+        let mut taken: BTreeSet<&str> = manifest.entries.iter().map(|entry| entry.name.as_str()).collect();
+        for Brought { name, .. } in &self.brought {
+            if !is_backing_name(name) {
+                return Err(BroughtError::Form { name: name.clone() });
+            }
+            if !taken.insert(name) {
+                return Err(BroughtError::Taken { name: name.clone() });
+            }
+        }
+        Ok(())
     }
 
     fn manifest(&self) -> Result<Manifest, Error> {

@@ -104,7 +104,8 @@ impl<'t> Reader<'t> {
     }
 }
 
-fn is_backing_name(name: &str) -> bool {
+/// Whether a name is lower-case words joined by hyphens.
+pub(crate) fn is_backing_name(name: &str) -> bool {
     let is_word = |word: &str| !word.is_empty() && word.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
     name.split('-').all(is_word)
 }

@@ -89,7 +89,8 @@ impl Manifest {
 }
 
 impl Enablement {
-    fn of(name: &str, selection: &Selection) -> Self {
+    /// What the selection says of a name.
+    pub(crate) fn of(name: &str, selection: &Selection) -> Self {
         selection.exclusion(name).map_or(Self::Enabled, Self::DisabledBySelection)
     }
 }

@@ -25,6 +25,7 @@ mod selection;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use backing_entry::is_backing_name;
 pub(crate) use budget::BudgetSpec;
 pub(crate) use error::RegistryError;
 pub(crate) use file::RegistryFile;
