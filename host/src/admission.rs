@@ -1,7 +1,7 @@
 //! Decides whether a backing may serve a buffer, before any address space is reserved.
 //!
 //! Input: a backing, the books of this host, what the buffer needs. Output: the lease that the buffer will grow, or a
-//! refusal. Nothing is changed either way.
+//! refusal. Nothing is changed either way; but a backing whose answers changed is taken out of service.
 
 use crate::backing::CheckedBacking;
 use crate::error::{AdmissionError, Error};

@@ -20,9 +20,9 @@
 //! # }
 //! ```
 //!
-//! The stages, each of which imports only earlier ones: `registry` (text to what is to be loaded), `loader` (library to
-//! plugin), `backing` (plugin to answers that can be relied on), `governor` (who may spend what), `admission`, `buffer`,
-//! and `host`, which ties them together.
+//! The stages, in the order of the flow: `registry` (text to what is to be loaded), `loader` (library to plugin),
+//! `backing` (plugin to answers that can be relied on), `governor` (who may spend what), `admission`, `buffer`, and
+//! `host`, which ties them together. Imports run one way: see `docs/ARCHITECTURE.md`.
 
 mod admission;
 mod backing;

@@ -272,8 +272,8 @@ mod words {
         );
         assert_eq!(
             refusal(host.governor().lease(Domain::Host, 3 * PAGE, MemoryRole::Weights)),
-            "asks 12288 bytes on host for weights, 8192 of 32768 left; lower the request or raise budget.\"host\" in \
-             registry.toml"
+            "lease refused: asks 12288 bytes on host for weights, 8192 of 32768 left; lower the request or raise \
+             budget.\"host\" in registry.toml"
         );
     }
 
@@ -337,7 +337,8 @@ mod words {
         faults.plan(Call::Commit, 0, Strikes::Once, Fault::Panic);
         assert_eq!(
             refusal(buffer.grow_to(1)),
-            "backing \"faulty\": commit failed: the plugin panicked: Commit panics as planned"
+            "backing \"faulty\": commit failed: the plugin panicked: Commit panics as planned; the backing is out of \
+             service from now on: use another, and report this to its author"
         );
         assert_eq!(
             refusal(buffer.grow_to(1)),

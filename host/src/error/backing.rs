@@ -37,7 +37,7 @@ impl fmt::Display for Operation {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum BackingFault {
     /// The backing reported a failure.
-    #[error("backing {backing:?}: {operation} failed: {error}")]
+    #[error("backing {backing:?}: {operation} failed: {error}{}", remedy(error))]
     Failed { backing: Arc<str>, operation: Operation, error: BackingError },
     /// The backing is out of service: nothing was called.
     #[error(
@@ -81,6 +81,19 @@ impl BackingFault {
             Self::Failed { error, .. } => Some(error),
             Self::OutOfService { .. } | Self::Breach { .. } | Self::Unsupported { .. } => None,
         }
+    }
+}
+
+/// What to do about a failure after which the backing is out of service.
+fn remedy(error: &BackingError) -> &'static str {
+    match error.kind() {
+        api::ErrorKind::Panicked => {
+            "; the backing is out of service from now on: use another, and report this to its author"
+        }
+        api::ErrorKind::DeviceLost => {
+            "; the backing is out of service from now on: use another, or start the host anew"
+        }
+        _ => "",
     }
 }
 

@@ -42,7 +42,7 @@ enum Reason {
         "domain {0} has no books: no backing serves it and [budget] does not name it; name it in [budget] of registry.toml"
     )]
     UnknownDomain(Domain),
-    #[error(transparent)]
+    #[error("lease refused: {0}")]
     Exhausted(TierExhausted),
     #[error(transparent)]
     Admission(AdmissionError),
@@ -52,7 +52,9 @@ enum Reason {
     Buffer(BufferError),
     #[error("no authority minted: the operating system gave no randomness ({0}); check that getrandom(2) is allowed")]
     NoRandomness(String),
-    #[error("no budget set: /proc/meminfo does not say how much memory there is ({0}); mount /proc")]
+    #[error(
+        "no budget set for host: nobody says how much memory there is ({0}); mount /proc, or give budget.host in bytes"
+    )]
     NoMemorySize(String),
 }
 

@@ -29,7 +29,6 @@ pub(super) struct Brought {
 pub(super) struct Assembly {
     core: Arc<GovernorCore>,
     budgets: BTreeMap<Domain, BudgetSpec>,
-    memory: HostMemory,
     addresses: BTreeMap<Domain, Arc<AddressMap>>,
 }
 
@@ -38,9 +37,8 @@ impl Assembly {
     pub(super) fn open(core: Arc<GovernorCore>, manifest: &Manifest, limits: &[(Domain, u64)]) -> Result<Self, Error> {
         let mut budgets = manifest.budgets.clone();
         budgets.extend(limits.iter().map(|(domain, bytes)| (*domain, BudgetSpec::Bytes(*bytes))));
-        let memory = HostMemory::read().map_err(|error| Error::no_memory_size(&error))?;
-        let assembly = Self { core, budgets, memory, addresses: BTreeMap::new() };
-        assembly.settle(Domain::Host, None)?;
+        let assembly = Self { core, budgets, addresses: BTreeMap::new() };
+        assembly.core.open(Domain::Host)?.settle_limit(host_limit(assembly.budget(Domain::Host))?);
         for (domain, budget) in &assembly.budgets {
             let books = assembly.core.open(*domain)?;
             if let BudgetSpec::Bytes(bytes) = budget {
@@ -54,16 +52,18 @@ impl Assembly {
         self.core
     }
 
-    /// The books of a domain with their limit known, now that a device was described.
-    fn settle(&self, domain: Domain, description: Option<&Description>) -> Result<Arc<DomainBooks>, Error> {
-        let (total, free) = match (domain, description) {
-            (Domain::Host, _) | (_, None) => (self.memory.total_bytes, self.memory.free_bytes),
-            (_, Some(description)) => (description.total_bytes, description.total_bytes),
-        };
-        let budget = self.budgets.get(&domain).copied().unwrap_or_default();
+    /// The books of a domain with their limit known, now that its device was described.
+    fn settle(&self, domain: Domain, description: &Description) -> Result<Arc<DomainBooks>, Error> {
         let books = self.core.open(domain)?;
-        books.settle_limit(budget.resolve(total, free));
+        if domain != Domain::Host {
+            let total = description.total_bytes;
+            books.settle_limit(self.budget(domain).resolve(total, total));
+        }
         Ok(books)
+    }
+
+    fn budget(&self, domain: Domain) -> BudgetSpec {
+        self.budgets.get(&domain).copied().unwrap_or_default()
     }
 
     /// Takes an entry of the registry file through every stage.
@@ -145,7 +145,7 @@ impl Assembly {
         let offers = discovery.capabilities.names().join(", ");
         entry.passed(Stage::Discover, format!("{device} ({device_name}), offers {offers}"));
         let domain = device.domain();
-        let books = match self.settle(domain, Some(&discovery.description)) {
+        let books = match self.settle(domain, &discovery.description) {
             Ok(books) => books,
             Err(error) => {
                 let _ = destroy(backing);
@@ -159,6 +159,15 @@ impl Assembly {
         entry.backing = Some(Arc::new(CheckedBacking::new(name, backing, discovery, books, addresses, context)));
         entry
     }
+}
+
+/// The budget of the machine's memory in bytes. Bytes need no look at how much there is.
+fn host_limit(budget: BudgetSpec) -> Result<u64, Error> {
+    if let BudgetSpec::Bytes(bytes) = budget {
+        return Ok(bytes);
+    }
+    let memory = HostMemory::read().map_err(|error| Error::no_memory_size(&error))?;
+    Ok(budget.resolve(memory.total_bytes, memory.free_bytes))
 }
 
 fn disabled(entry: Entry, reason: &str) -> Entry {

@@ -45,7 +45,7 @@ fn header(library: &Library) -> Result<AbiHeaderRef, LoadError> {
     // SAFETY: the symbol is abi_stable's own, and only its macro exports it, with this type.
     let symbol = unsafe { library.get::<AbiHeaderRef>(ROOT_MODULE_LOADER_NAME_WITH_NUL.as_bytes()) };
     let symbol = symbol.map_err(|_| {
-        let why = "is not a Leasehold plugin: it exports neither the root module of leasehold-plugin-api nor leasehold_plugin_v1";
+        let why = "is not a Leasehold plugin: it does not export the root module of leasehold-plugin-api";
         LoadError::new(LoadStage::Door, why, "name a plugin, built with leasehold-plugin-api")
     })?;
     Ok(*symbol)

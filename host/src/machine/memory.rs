@@ -24,10 +24,9 @@ impl HostMemory {
     /// `/proc/meminfo` can't be read, or does not tell the total.
     pub(crate) fn read() -> io::Result<Self> {
         let text = fs::read_to_string(MEMINFO)
-            .map_err(|error| io::Error::new(error.kind(), format!("{MEMINFO}: not read: {error}; mount /proc")))?;
-        let machine = Self::parse(&text).ok_or_else(|| {
-            io::Error::new(io::ErrorKind::InvalidData, format!("{MEMINFO}: no MemTotal in kB; give a budget in bytes"))
-        })?;
+            .map_err(|error| io::Error::new(error.kind(), format!("{MEMINFO} can't be read: {error}")))?;
+        let machine = Self::parse(&text)
+            .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, format!("{MEMINFO} has no MemTotal in kB")))?;
         Ok(memory_limits().into_iter().fold(machine, Self::narrowed))
     }
 

@@ -36,11 +36,8 @@ const LIBRARY: Key = Key {
 };
 const BACKING: Key =
     Key { name: "backing", wanted: "the name of one of the library's backings", example: "backing = \"host-mmap\"" };
-const SHA256: Key = Key {
-    name: "sha256",
-    wanted: "64 hexadecimal digits",
-    example: "what `sha256sum` prints for the library, or let `leasehold pin` write it",
-};
+const SHA256: Key =
+    Key { name: "sha256", wanted: "64 hexadecimal digits", example: "what `sha256sum` prints for the library" };
 const REQUIRED: Key = Key { name: "required", wanted: "true or false", example: "required = true" };
 const ENABLED: Key = Key { name: "enabled", wanted: "true or false", example: "enabled = false" };
 const PRIORITY: Key = Key { name: "priority", wanted: "an integer that 64 bits hold", example: "priority = 10" };

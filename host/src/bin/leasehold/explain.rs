@@ -48,7 +48,10 @@ pub(crate) fn run(registry: Option<PathBuf>, options: &ExplainArguments) -> Resu
     let known: Vec<_> = backings.iter().map(|backing| backing.name.clone()).collect();
     let Some(report) = backings.into_iter().find(|backing| backing.name == options.name) else {
         let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-        return Err(Failure::unusable(format!("no backing is called {:?}: there are {known}", options.name)));
+        return Err(Failure::unusable(format!(
+            "no backing is called {:?}: there are {known}; name one of those",
+            options.name
+        )));
     };
     let report = ExplainReport::from(report);
     if options.json { output::print_json(&report) } else { output::print(&text(&report)) }

@@ -28,7 +28,9 @@ impl<'run> Setting<'run> {
         touch: Touch,
     ) -> Result<Self, String> {
         let row_bytes = model.plane_bytes_per_token();
-        let too_large = || format!("{} x {context} tokens are more bytes than there are addresses", model.name());
+        let too_large = || {
+            format!("{} x {context} tokens are more bytes than there are addresses; lower --max-context", model.name())
+        };
         row_bytes.checked_mul(context).ok_or_else(too_large)?;
         let planes = usize::try_from(model.planes()).map_err(|_| too_large())?;
         Ok(Self { host, governor: host.governor(), backing, planes, row_bytes, context, touch })
