@@ -243,3 +243,27 @@ fn a_reader_that_goes_away_is_no_failure() {
     let output = Command::new("bash").current_dir(folder.path()).args(["-c", &script]).output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{output:?}");
 }
+
+#[test]
+fn a_standard_error_that_cannot_be_written_changes_no_exit_status() {
+    let (folder, path) = registry(HOST_MMAP);
+    let program = env!("CARGO_BIN_EXE_leasehold");
+    for (arguments, status) in [("list", 0), ("explain gone", 2), ("replay --requests 2 --strategy leasehold", 0)] {
+        for broken in ["2>/dev/full", "2>&-"] {
+            let script = format!("LEASEHOLD_LOG=trace {program:?} --registry {path:?} {arguments} >/dev/null {broken}");
+            let output = Command::new("bash").current_dir(folder.path()).args(["-c", &script]).output().unwrap();
+            assert_eq!(output.status.code(), Some(status), "{script}: {output:?}");
+        }
+    }
+}
+
+#[test]
+fn the_peak_of_reallocating_counts_old_and_new_together() {
+    let (folder, _) = registry(HOST_MMAP);
+    fs::write(folder.path().join("trace.jsonl"), r#"{"timestamp":0,"input_length":16,"output_length":17}"#).unwrap();
+    let model = "layers=1,kv_heads=1,head_dim=4096,element_bytes=1,context=1000";
+    let arguments = ["replay", "trace.jsonl", "--model", model, "--strategy", "realloc", "--json"];
+    let output = leasehold(folder.path(), &arguments);
+    // 16, 32, 64 tokens of two planes of 4096 bytes each; the last time 32 and 64 are held at once.
+    assert_eq!(json(&output)["results"][0]["peak_owned_bytes"], 96 * 8192, "{output:?}");
+}

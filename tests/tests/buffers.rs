@@ -623,3 +623,25 @@ fn a_buffer_outlives_its_host() {
     drop(buffer);
     assert_eq!((used(), faults.held()), (0, Default::default()));
 }
+
+/// The system hands an address out again the moment that it is given back: another thread's region may have it before
+/// this thread's release has returned.
+#[test]
+fn regions_that_threads_make_and_drop_never_count_as_overlapping() {
+    for ground in grounds() {
+        let work = |round: u64| {
+            let spec = BufferSpec::new(64 * PAGE);
+            let mut buffer = ground.host.buffer(&ground.backing, &spec).unwrap();
+            buffer.grow_to((1 + round % 8) * PAGE).unwrap();
+            buffer.as_mut_slice().unwrap().fill(1);
+            drop(ground.host.allocate(&ground.backing, &AllocationSpec::new(PAGE)).unwrap());
+        };
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| (0..400).for_each(work));
+            }
+        });
+        assert_eq!(ground.host.backings()[0].state, leasehold::BackingState::Ready, "{}", ground.name);
+        assert_eq!(ground.used(), 0, "{}", ground.name);
+    }
+}

@@ -247,7 +247,7 @@ fn what_a_backing_charged_and_never_refunded_comes_back_with_its_end() {
         let governor = scene.host.governor();
         drop(scene.host);
         assert_eq!(governor.snapshot().domain(Domain::Host).expect("has books").used_bytes, 0);
-        assert!(scene.log.has("liar", "ended with 8192 bytes charged; they are refunded"));
+        assert!(scene.log.has("liar", "ended with 8192 bytes charged to host; they are refunded"));
     });
     with_liar("charge-and-panic", |scene| {
         assert!(matches!(scene.state(), BackingState::Rejected { stage: Stage::Create, .. }), "{:?}", scene.state());

@@ -297,7 +297,7 @@ fn a_library_that_is_none_is_rejected_with_stage_path_and_remedy_while_the_other
         (registry.file("header.so", &whole[..40]), "inspect", "is not a 64-bit little-endian ELF file that is whole"),
         (registry.file("machine.so", &other_machine), "inspect", "is for another machine (ELF machine 8)"),
         (registry.file("class.so", &other_class), "inspect", "is not a 64-bit little-endian ELF file"),
-        (libc(), "door", "is not a Leasehold plugin: it exports neither the root module"),
+        (libc(), "door", "is not a Leasehold plugin: it does not export the root module"),
     ];
     let mut text = registry.backing("missing", "./gone.so", "").backing("bare", "leasehold_nowhere", "");
     for (index, (path, _, _)) in cases.iter().enumerate() {

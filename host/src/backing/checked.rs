@@ -8,7 +8,7 @@
 //! What it does *not* do: charge budgets (see `buffer`), or load anything (see `loader`).
 
 use super::quarantine::{Quarantined, ReapReport};
-use super::{AddressMap, Capabilities, ServiceContext, answers, imported};
+use super::{AddressMap, Capabilities, ServiceContext, answers, imported, quietly};
 use crate::error::{BackingFault, Operation, Unreleased};
 use crate::governor::{DomainBooks, Lease};
 use leasehold_plugin_api::{
@@ -249,7 +249,7 @@ impl CheckedBacking {
     /// Gives back what nobody has seen: refused after it was made, or made before a call broke off, under the id that
     /// was asked for. An id that the backing doesn't know was never made.
     fn give_back_unseen(&self, target: ReleaseTarget, lease: Option<Lease>, owned_bytes: u64) {
-        let entry = Quarantined { target, base: None, lease, remaining_bytes: owned_bytes };
+        let entry = Quarantined { target, addresses: None, lease, remaining_bytes: owned_bytes };
         match self.try_release(entry).map_err(|kept| *kept) {
             Err((_, error)) if error.kind() == ErrorKind::UnknownId => {}
             Err((entry, _)) => self.lock_quarantine().push(entry),
@@ -262,25 +262,22 @@ impl CheckedBacking {
     pub(crate) fn release(
         &self,
         target: ReleaseTarget,
-        base: Address,
+        (base, bytes): (Address, u64),
         owned_bytes: u64,
         lease: Option<Lease>,
     ) -> Result<(), Unreleased> {
-        let entry = Quarantined { target, base: Some(base), lease, remaining_bytes: owned_bytes };
-        match self.try_release(entry).map_err(|kept| *kept) {
-            Ok(()) => Ok(()),
-            Err((entry, error)) => {
-                tracing::warn!(
-                    backing = &*self.name,
-                    "{:?} not given back, {} bytes stay charged: {error}",
-                    entry.target,
-                    entry.remaining_bytes
-                );
-                let remaining_bytes = entry.remaining_bytes;
-                self.lock_quarantine().push(entry);
-                Err(Unreleased { fault: self.failed(Operation::Release, error), remaining_bytes })
-            }
-        }
+        let addresses = base.checked_add(bytes).map(|end| (base, end));
+        let entry = Quarantined { target, addresses, lease, remaining_bytes: owned_bytes };
+        let Err((entry, error)) = self.try_release(entry).map_err(|kept| *kept) else { return Ok(()) };
+        let remaining_bytes = entry.remaining_bytes;
+        self.lock_quarantine().push(entry);
+        quietly(|| {
+            tracing::warn!(
+                backing = &*self.name,
+                "{target:?} not given back, {remaining_bytes} bytes stay charged: {error}"
+            );
+        });
+        Err(Unreleased { remaining_bytes, fault: self.failed(Operation::Release, error) })
     }
 
     /// Tries to give back once more what could not be given back before.
@@ -300,12 +297,14 @@ impl CheckedBacking {
         report
     }
 
+    /// Gives the addresses back first: the moment that the backing has released them, the system may hand them to another
+    /// thread's region. What could not be released takes them again.
     fn try_release(&self, mut entry: Quarantined) -> Result<(), Box<(Quarantined, BackingError)>> {
+        if let Some((base, _)) = entry.addresses {
+            self.addresses.give_back(base);
+        }
         let (remaining_bytes, error) = match self.release_call(entry.target) {
-            ReleaseOutcome::Complete => {
-                entry.base.into_iter().for_each(|base| self.addresses.give_back(base));
-                return Ok(());
-            }
+            ReleaseOutcome::Complete => return Ok(()),
             ReleaseOutcome::Failed(error) => (entry.remaining_bytes, error),
             ReleaseOutcome::Quarantined { remaining_bytes, error } => {
                 (remaining_bytes.min(entry.remaining_bytes), error)
@@ -315,6 +314,7 @@ impl CheckedBacking {
             lease.shrink(entry.remaining_bytes.saturating_sub(remaining_bytes));
         }
         entry.remaining_bytes = remaining_bytes;
+        entry.addresses = entry.addresses.filter(|(base, end)| self.addresses.take(*base, *end).is_ok());
         Err(Box::new((entry, error)))
     }
 
@@ -399,11 +399,13 @@ impl Drop for CheckedBacking {
     fn drop(&mut self) {
         let inner = std::mem::replace(&mut self.inner, Box::new(Ended));
         if let Err(error) = destroy(inner) {
-            tracing::error!(backing = &*self.name, "its end failed: {error}");
+            quietly(|| tracing::error!(backing = &*self.name, "its end failed: {error}"));
         }
         self.services.close();
         for entry in self.lock_quarantine().drain(..) {
-            entry.base.into_iter().for_each(|base| self.addresses.give_back(base));
+            if let Some((base, _)) = entry.addresses {
+                self.addresses.give_back(base);
+            }
         }
     }
 }

@@ -4,7 +4,7 @@
 //!   tables (.so) ─► ImportedBacking ─┐
 //!                                    ├─► dyn Backing ─► CheckedBacking ─► buffers, allocations
 //!   linked in ───────────────────────┘                     │
-//!        ▲                                                 ├─ LiveRanges: what is where in the domain
+//!        ▲                                                 ├─ AddressMap: what is where
 //!        └── ServiceContext: log, authority, charge ◄──────┤
 //!                                                          └─ Quarantine: what could not be given back
 //! ```
@@ -16,17 +16,26 @@
 //!
 //! What happens to buffers is not decided here: see `buffer`. Nothing here reads registry files.
 
+mod address_map;
 mod answers;
 mod capabilities;
 mod checked;
 mod imported;
-mod live_ranges;
 mod quarantine;
 mod services;
 
+pub(crate) use address_map::AddressMap;
 pub use capabilities::Capabilities;
 pub(crate) use checked::{CheckedBacking, Discovery, Placement, contain, destroy};
 pub(crate) use imported::ForeignEntry;
-pub(crate) use live_ranges::AddressMap;
 pub use quarantine::ReapReport;
 pub(crate) use services::ServiceContext;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Logs where nothing may go wrong, as in a drop: a subscriber that panics, because its writer is gone, is not heard.
+fn quietly(log: impl FnOnce()) {
+    if let Err(payload) = catch_unwind(AssertUnwindSafe(log)) {
+        std::mem::forget(payload);
+    }
+}

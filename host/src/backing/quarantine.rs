@@ -7,8 +7,8 @@ use leasehold_plugin_api::{Address, ReleaseTarget};
 #[derive(Debug)]
 pub(super) struct Quarantined {
     pub(super) target: ReleaseTarget,
-    /// Where it is in the address map, once it was taken in there.
-    pub(super) base: Option<Address>,
+    /// From where to where it is in the address map, where it is in there.
+    pub(super) addresses: Option<(Address, Address)>,
     pub(super) lease: Option<Lease>,
     pub(super) remaining_bytes: u64,
 }

@@ -4,6 +4,7 @@
 //! every later call fail and returns what the backing had charged. No lock is held while a charge is made.
 #![expect(unsafe_code, reason = "the functions behind a C-shaped table take raw pointers")]
 
+use super::quietly;
 use crate::governor::{DomainBooks, GovernorCore, Lease};
 use leasehold_plugin_api::abi::{
     DomainRecord, ErrorRecord, HostServicesTable, RoleRecord, STATUS_FAILED, STATUS_OK, STATUS_PANICKED, Text,
@@ -70,7 +71,7 @@ impl ServiceContext {
     pub(crate) fn retire(&self, reason: impl Into<String>) {
         let reason = reason.into();
         if self.retired.set(reason.clone()).is_ok() {
-            tracing::error!(backing = &*self.backing, "out of service: {reason}");
+            quietly(|| tracing::error!(backing = &*self.backing, "out of service: {reason}"));
         }
     }
 
@@ -82,9 +83,15 @@ impl ServiceContext {
     /// Ends the services and returns whatever the backing still had charged.
     pub(crate) fn close(&self) {
         let accounts = self.accounts.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let left: u64 = accounts.iter().flat_map(BTreeMap::values).map(Lease::bytes).sum();
-        if left > 0 {
-            tracing::warn!(backing = &*self.backing, "ended with {left} bytes charged; they are refunded");
+        for (domain, left) in accounts.iter().flatten().map(|(domain, lease)| (domain, lease.bytes())) {
+            if left > 0 {
+                quietly(|| {
+                    tracing::warn!(
+                        backing = &*self.backing,
+                        "ended with {left} bytes charged to {domain}; they are refunded"
+                    )
+                });
+            }
         }
     }
 

@@ -81,17 +81,18 @@ impl Allocation {
         let payer = admission::admit(backing, governor, spec.role)?;
         let placement = spec.placement(backing)?;
         let refused = |refusal| BufferError::exhausted(backing.name(), "allocated", refusal);
-        let lease = match payer {
+        let (lease, used) = match payer {
             Payer::Buffer(mut lease) => {
-                lease.grow(spec.bytes).map_err(refused)?;
-                Some(lease)
+                let used = lease.grow_unused(spec.bytes).map_err(refused)?;
+                (Some(lease), used)
             }
-            Payer::Backing => None,
+            Payer::Backing => (None, 0),
         };
         let (inner, lease) = backing.allocate(placement, lease)?;
         let mut made = Self { inner, len: spec.bytes, lease, is_live: true, backing: Arc::clone(backing) };
         // The backing rounded up: what it really took is charged too, or recorded and the allocation goes back.
         if let Some(lease) = &mut made.lease {
+            lease.note_used(used);
             let excess = inner.bytes.saturating_sub(spec.bytes);
             lease.grow(excess).inspect_err(|_| lease.record(excess)).map_err(refused)?;
         }
@@ -159,7 +160,7 @@ impl Allocation {
         let lease = self.lease.take();
         let owned_bytes = lease.as_ref().map_or(self.inner.bytes, Lease::bytes);
         let target = ReleaseTarget::Allocation(self.inner.id);
-        Ok(self.backing.release(target, self.inner.base, owned_bytes, lease)?)
+        Ok(self.backing.release(target, (self.inner.base, self.inner.bytes), owned_bytes, lease)?)
     }
 }
 

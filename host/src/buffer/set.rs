@@ -193,12 +193,15 @@ impl BufferSet {
     /// Charges, commits, settles: brings every plane to `target` bytes.
     fn commit_to(&mut self, target: u64) -> Result<(), Error> {
         let asked = self.fill_ranges(|plane| (plane.charged(), target));
-        if let Payer::Buffer(lease) = &mut self.payer {
-            let backing = self.backing.name();
-            lease.grow(asked).map_err(|refusal| BufferError::exhausted(backing, "grown", refusal))?;
-        }
+        let used = match &mut self.payer {
+            Payer::Buffer(lease) => lease
+                .grow_unused(asked)
+                .map_err(|refusal| BufferError::exhausted(self.backing.name(), "grown", refusal))?,
+            Payer::Backing => 0,
+        };
         match self.backing.commit(&self.ranges) {
             Ok(()) => {
+                self.note_used(used);
                 self.set_committed(|plane| plane.charged().max(target));
                 Ok(())
             }
@@ -314,6 +317,12 @@ impl BufferSet {
         self.committed = self.planes.iter().map(Plane::certain).min().unwrap_or(0);
     }
 
+    fn note_used(&self, used: u64) {
+        if let Payer::Buffer(lease) = &self.payer {
+            lease.note_used(used);
+        }
+    }
+
     fn refund(&mut self, bytes: u64) {
         if let Payer::Buffer(lease) = &mut self.payer {
             lease.shrink(bytes);
@@ -351,7 +360,7 @@ impl BufferSet {
                 Payer::Backing => None,
             };
             let target = ReleaseTarget::Region(plane.id());
-            if let Err(this) = self.backing.release(target, plane.base(), plane.charged(), lease) {
+            if let Err(this) = self.backing.release(target, (plane.base(), self.capacity), plane.charged(), lease) {
                 // The first fault is told, with the bytes of all.
                 let before = unreleased.as_ref().map_or(0, |first| first.remaining_bytes);
                 let remaining_bytes = before.saturating_add(this.remaining_bytes);

@@ -45,7 +45,15 @@ impl Lease {
     ///
     /// The refusal, with the figures it was made on; the lease is as before.
     pub fn grow(&mut self, bytes: u64) -> Result<(), TierExhausted> {
-        self.books.ledger().charge(bytes).map_err(|refusal| TierExhausted {
+        let used = self.grow_unused(bytes)?;
+        self.note_used(used);
+        Ok(())
+    }
+
+    /// Charges `bytes` more that are not taken yet. Answers what [`note_used`](Self::note_used) is to be told when they
+    /// are; until then they are no peak.
+    pub(crate) fn grow_unused(&mut self, bytes: u64) -> Result<u64, TierExhausted> {
+        let used = self.books.ledger().charge(bytes).map_err(|refusal| TierExhausted {
             domain: self.books.domain(),
             role: self.role,
             requested_bytes: bytes,
@@ -54,7 +62,12 @@ impl Lease {
         })?;
         // The ledger's own sum did not overflow, and it is at least this lease's.
         self.bytes = self.bytes.saturating_add(bytes);
-        Ok(())
+        Ok(used)
+    }
+
+    /// The bytes of a charge are taken.
+    pub(crate) fn note_used(&self, used: u64) {
+        self.books.ledger().note_peak(used);
     }
 
     /// Charges `bytes` more that are taken already, above the limit too.

@@ -29,8 +29,9 @@ impl Ledger {
         Self { limit: AtomicU64::new(limit), used: AtomicU64::new(0), peak: AtomicU64::new(0) }
     }
 
-    /// Charges all of `bytes`, or nothing.
-    pub(crate) fn charge(&self, bytes: u64) -> Result<(), Refusal> {
+    /// Charges all of `bytes`, or nothing. Answers what is used with it, for [`note_peak`](Self::note_peak) once the bytes
+    /// are really taken: an attempt that fails after all is no peak.
+    pub(crate) fn charge(&self, bytes: u64) -> Result<u64, Refusal> {
         let mut used = self.used.load(Ordering::Acquire);
         loop {
             let limit = self.limit.load(Ordering::Acquire);
@@ -38,10 +39,7 @@ impl Ledger {
                 return Err(Refusal { used, limit });
             };
             match self.used.compare_exchange_weak(used, wanted, Ordering::AcqRel, Ordering::Acquire) {
-                Ok(_) => {
-                    self.note_peak(wanted);
-                    return Ok(());
-                }
+                Ok(_) => return Ok(wanted),
                 Err(now) => used = now,
             }
         }
@@ -82,11 +80,17 @@ impl Ledger {
         self.used.load(Ordering::Acquire)
     }
 
+    /// Forgets what was used before now.
+    pub(crate) fn restart_peak(&self) {
+        self.peak.store(self.used(), Ordering::Release);
+    }
+
     pub(crate) fn peak(&self) -> u64 {
         self.peak.load(Ordering::Acquire)
     }
 
-    fn note_peak(&self, used: u64) {
+    /// Notes what a charge that was used answered.
+    pub(crate) fn note_peak(&self, used: u64) {
         if used > self.peak.load(Ordering::Relaxed) {
             self.peak.fetch_max(used, Ordering::AcqRel);
         }
@@ -101,16 +105,21 @@ mod tests {
     #[test]
     fn a_charge_past_the_limit_is_refused_and_changes_nothing() {
         let ledger = Ledger::new(100);
-        assert_eq!(ledger.charge(60), Ok(()));
+        assert_eq!(ledger.charge(60), Ok(60));
+        ledger.note_peak(60);
         assert_eq!(ledger.charge(41), Err(Refusal { used: 60, limit: 100 }));
         assert_eq!((ledger.used(), ledger.peak()), (60, 60));
-        assert_eq!(ledger.charge(40), Ok(()));
+        assert_eq!(ledger.charge(40), Ok(100));
+        assert_eq!(ledger.peak(), 60, "nobody said that the last charge was used");
+        ledger.refund(60);
+        ledger.restart_peak();
+        assert_eq!(ledger.peak(), 40);
     }
 
     #[test]
     fn a_charge_that_overflows_is_refused() {
         let ledger = Ledger::new(u64::MAX);
-        assert_eq!(ledger.charge(2), Ok(()));
+        assert_eq!(ledger.charge(2), Ok(2));
         assert_eq!(ledger.charge(u64::MAX), Err(Refusal { used: 2, limit: u64::MAX }));
         assert_eq!(ledger.used(), 2);
     }
@@ -118,19 +127,19 @@ mod tests {
     #[test]
     fn a_limit_below_what_is_used_takes_nothing_and_grants_nothing() {
         let ledger = Ledger::new(100);
-        assert_eq!(ledger.charge(80), Ok(()));
+        assert_eq!(ledger.charge(80), Ok(80));
         ledger.set_limit(50);
         assert_eq!(ledger.used(), 80);
         assert!(ledger.charge(1).is_err());
-        assert_eq!(ledger.charge(0), Ok(()));
+        assert_eq!(ledger.charge(0), Ok(80));
         ledger.refund(40);
-        assert_eq!(ledger.charge(10), Ok(()));
+        assert_eq!(ledger.charge(10), Ok(50));
     }
 
     #[test]
     fn what_is_taken_already_is_recorded_above_the_limit_and_comes_back_exactly() {
         let ledger = Ledger::new(100);
-        assert_eq!(ledger.charge(90), Ok(()));
+        assert_eq!(ledger.charge(90), Ok(90));
         assert_eq!(ledger.record(20), 20);
         assert_eq!((ledger.used(), ledger.charge(1)), (110, Err(Refusal { used: 110, limit: 100 })));
         assert_eq!(ledger.record(u64::MAX), u64::MAX - 110, "a sum that overflows is counted as far as it goes");
@@ -169,8 +178,9 @@ mod loom_tests {
         loom::model(|| {
             let ledger = Arc::new(Ledger::new(10));
             let other = Arc::clone(&ledger);
-            let thread = thread::spawn(move || other.charge(6).is_ok());
-            let here = ledger.charge(6).is_ok();
+            let take = |ledger: &Ledger| ledger.charge(6).map(|used| ledger.note_peak(used)).is_ok();
+            let thread = thread::spawn(move || take(&other));
+            let here = take(&ledger);
             let there = thread.join().expect("the thread ends");
             assert!(here ^ there, "exactly one of two charges of 6 fits into 10");
             assert_eq!((ledger.used(), ledger.peak()), (6, 6));
@@ -183,7 +193,7 @@ mod loom_tests {
             let ledger = Arc::new(Ledger::new(10));
             let other = Arc::clone(&ledger);
             let thread = thread::spawn(move || other.charge(1000).is_err());
-            assert_eq!(ledger.charge(10), Ok(()));
+            assert!(ledger.charge(10).is_ok());
             assert!(thread.join().expect("the thread ends"));
             assert_eq!(ledger.used(), 10);
         });
@@ -195,7 +205,8 @@ mod loom_tests {
             let ledger = Arc::new(Ledger::new(10));
             let other = Arc::clone(&ledger);
             let work = |ledger: &Ledger, bytes| {
-                if ledger.charge(bytes).is_ok() {
+                if let Ok(used) = ledger.charge(bytes) {
+                    ledger.note_peak(used);
                     assert!(ledger.used() <= 10);
                     ledger.refund(bytes);
                 }

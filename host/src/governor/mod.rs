@@ -81,6 +81,17 @@ impl Governor {
         Ok(())
     }
 
+    /// Forgets the peak of a domain: from now on its snapshot tells the most since now.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::UnknownDomain`](crate::ErrorKind::UnknownDomain) when no books of the domain are kept.
+    pub fn restart_peak(&self, domain: Domain) -> Result<(), Error> {
+        let books = self.core.books(domain).ok_or_else(|| Error::unknown_domain(domain))?;
+        books.ledger().restart_peak();
+        Ok(())
+    }
+
     /// The state of all books. Each figure is exact; figures that others change meanwhile may belong to different
     /// moments.
     #[must_use]

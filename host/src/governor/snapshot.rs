@@ -21,7 +21,8 @@ pub struct DomainSnapshot {
     pub limit_bytes: u64,
     /// What is used: the sum of all live leases.
     pub used_bytes: u64,
-    /// The most that ever was used.
+    /// The most that ever was used at once, or since [`Governor::restart_peak`](crate::Governor::restart_peak). What was
+    /// charged for an attempt that failed is not counted.
     pub peak_bytes: u64,
 }
 

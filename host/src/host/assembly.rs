@@ -154,7 +154,10 @@ impl Assembly {
             }
         };
         entry.passed(Stage::Books, books_finding(&books, discovery.accounting));
-        let addresses = Arc::clone(self.addresses.entry(domain).or_default());
+        let addresses = match discovery.description.host_access.is_direct() {
+            true => AddressMap::of_process(),
+            false => Arc::clone(self.addresses.entry(domain).or_default()),
+        };
         let name = Arc::clone(&entry.name);
         entry.backing = Some(Arc::new(CheckedBacking::new(name, backing, discovery, books, addresses, context)));
         entry

@@ -133,7 +133,7 @@ pub(super) fn best(entries: &[Entry], requirements: &Requirements) -> Result<Bac
     let mut best: Option<(&Entry, &Arc<CheckedBacking>)> = None;
     for entry in entries {
         let fits = ready(entry)
-            .map_err(|(state, _)| format!("is {state}"))
+            .map_err(|(state, reason)| format!("is {state} ({reason})"))
             .and_then(|backing| requirements.unmet(backing).map_or(Ok(backing), Err));
         match fits {
             Ok(backing) if best.is_none_or(|(other, _)| entry.priority() > other.priority()) => {

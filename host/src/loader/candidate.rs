@@ -48,6 +48,10 @@ fn check_kind(path: &Path) -> Result<(), LoadError> {
     if !metadata.is_file() {
         return Err(refused("is not a regular file", "name the library itself"));
     }
+    // Files that the kernel makes up say that they are empty, and reading one may wait for ever.
+    if metadata.len() == 0 {
+        return Err(refused("is empty", "build or copy it again"));
+    }
     Ok(())
 }
 

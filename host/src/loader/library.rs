@@ -17,6 +17,9 @@ use std::path::Path;
 /// Linux: the object stays mapped after the last close; see dlopen(3).
 const RTLD_NODELETE: c_int = 0x1000;
 
+/// More backings than any library has.
+const MOST_ENTRIES: usize = 4096;
+
 /// Opens the library and lists its backings.
 pub(super) fn open(path: &Path) -> Result<Vec<ForeignEntry>, LoadError> {
     let library = open_handle(path)?;
@@ -102,6 +105,10 @@ fn entries(root: PluginRootRef) -> Result<Vec<ForeignEntry>, LoadError> {
     }
     if table.entry_count == 0 {
         return Err(wrong("offers no backing".to_owned()));
+    }
+    if table.entries.is_null() || table.entry_count > MOST_ENTRIES {
+        let (entries, count) = (table.entries, table.entry_count);
+        return Err(wrong(format!("names {count} backings at {entries:?}, which can't be")));
     }
     // SAFETY: the table's entries are as many as it says, and as long-lived.
     let entries: &'static [BackingEntry] = unsafe { std::slice::from_raw_parts(table.entries, table.entry_count) };

@@ -44,7 +44,7 @@ impl RegistryFile {
         if let Some(seen) = not_a_file(&real).map_err(io_error)? {
             return Err(RegistryError::not_a_file(path, seen));
         }
-        let bytes = fs::read(&real).map_err(io_error)?;
+        let bytes = read_file(&real).map_err(io_error)?;
         let mut file = Self::parse(decode(&bytes, path)?, path)?;
         if let Some(folder) = real.parent() {
             file.folder = folder.to_owned();
@@ -82,6 +82,14 @@ impl RegistryFile {
             budgets: BTreeMap::new(),
             backings: Vec::new(),
         }
+    }
+}
+
+/// The bytes of a file. Those that the kernel makes up say that they are empty, and reading one may wait for ever.
+fn read_file(path: &Path) -> io::Result<Vec<u8>> {
+    match fs::metadata(path)?.len() {
+        0 => Ok(Vec::new()),
+        _ => fs::read(path),
     }
 }
 

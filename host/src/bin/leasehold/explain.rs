@@ -61,7 +61,7 @@ fn text(report: &ExplainReport) -> String {
     let mut text = format!("{}: {}", report.name, report.state);
     for ExplainedStage { stage, finding } in &report.stages {
         // Writing to a string can't fail.
-        let _ = write!(text, "\n  {stage:<9} {finding}");
+        let _ = write!(text, "\n  {stage:<9} {}", output::clean(finding));
     }
     text
 }

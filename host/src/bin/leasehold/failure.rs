@@ -1,5 +1,6 @@
 //! Why a command did not do what was asked, and the exit status that says so.
 
+use crate::output;
 use std::fmt;
 use std::process::ExitCode;
 
@@ -27,7 +28,7 @@ impl Failure {
             Self::DoesNotHold(text) => (text, 1),
             Self::Unusable(text) => (text, 2),
         };
-        eprintln!("leasehold: {text}");
+        output::say(&format!("leasehold: {text}"));
         ExitCode::from(status)
     }
 }

@@ -76,7 +76,7 @@ fn table(report: &ListReport) -> String {
             backing.granularity.map_or_else(|| "–".to_owned(), |bytes| ByteSize::b(bytes).display().iec().to_string()),
             backing.accounting.unwrap_or("–").to_owned(),
             text(&backing.door),
-            backing.reason.clone().unwrap_or_else(|| backing.library.clone()),
+            output::clean(backing.reason.as_ref().unwrap_or(&backing.library)),
         ]);
     }
     table.to_string()

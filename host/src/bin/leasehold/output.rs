@@ -7,10 +7,36 @@ use serde::Serialize;
 use std::io::{self, ErrorKind, IsTerminal, Write};
 use tracing_subscriber::EnvFilter;
 
+const LOG_VARIABLE: &str = "LEASEHOLD_LOG";
+
+/// Tells people something beside the report. Where standard error can't be written, nobody is there to be told.
+pub(crate) fn say(text: &str) {
+    let _ = writeln!(io::stderr().lock(), "{text}");
+}
+
+/// A text from elsewhere, with control characters shown instead of obeyed.
+pub(crate) fn clean(text: &str) -> String {
+    text.chars()
+        .flat_map(|character| match character.is_control() {
+            true => character.escape_default().collect::<Vec<_>>(),
+            false => vec![character],
+        })
+        .collect()
+}
+
 /// Sends log lines to standard error: errors only, unless `LEASEHOLD_LOG` says otherwise.
 pub(crate) fn start_log() {
-    let filter = EnvFilter::try_from_env("LEASEHOLD_LOG").unwrap_or_else(|_| EnvFilter::new("error"));
+    let filter = match std::env::var(LOG_VARIABLE).ok().filter(|levels| !levels.is_empty()) {
+        None => EnvFilter::new("error"),
+        Some(levels) => EnvFilter::try_new(&levels).unwrap_or_else(|error| {
+            say(&format!(
+                "{LOG_VARIABLE}: not taken: {levels:?} is no log level ({error}); set error, warn, info or debug"
+            ));
+            EnvFilter::new("error")
+        }),
+    };
     tracing_subscriber::fmt()
+        .log_internal_errors(false)
         .with_env_filter(filter)
         .with_writer(io::stderr)
         .with_ansi(io::stderr().is_terminal())
@@ -43,4 +69,14 @@ pub(crate) fn table(header: &[&str], numeric: &[usize]) -> Table {
         }
     }
     table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn control_characters_are_shown_instead_of_obeyed() {
+        assert_eq!(clean("a\u{1b}[31mb\n\u{e9}"), "a\\u{1b}[31mb\\n\u{e9}");
+    }
 }

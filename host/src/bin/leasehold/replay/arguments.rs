@@ -60,7 +60,7 @@ pub(crate) struct ReplayArguments {
     pub(super) step_ms: u64,
 
     /// Replay only the first N requests; for the synthetic workload: how many to draw [default there: 128]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
     pub(super) requests: Option<u64>,
 
     /// The synthetic workload's seed

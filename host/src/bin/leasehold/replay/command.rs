@@ -29,9 +29,15 @@ pub(crate) fn run(registry: Option<PathBuf>, arguments: &ReplayArguments) -> Res
     let (host, backings) = host(registry, arguments)?;
     say_where_from(&host, &backings);
     let mut runs = Vec::new();
-    for backing in &backings {
-        for strategy in strategies(arguments) {
-            runs.push(run_one(&host, backing, strategy, &trace, arguments)?);
+    for (backing, strategy) in backings.iter().flat_map(|one| strategies(arguments).into_iter().map(move |s| (one, s)))
+    {
+        match run_one(&host, backing, strategy, &trace, arguments) {
+            Ok(run) => runs.push(run),
+            Err(failure) => {
+                // What was measured before is not lost.
+                print(&trace, &runs, arguments)?;
+                return Err(failure);
+            }
         }
     }
     print(&trace, &runs, arguments)?;
@@ -87,7 +93,7 @@ fn say_where_from(host: &Host, backings: &[BackingHandle]) {
     for report in host.backings() {
         if backings.iter().any(|backing| backing.name() == report.name) {
             let door = report.door.map(|door| format!(" (door: {door})")).unwrap_or_default();
-            eprintln!("backing: {} from {}{door}", report.name, report.library);
+            output::say(&format!("backing: {} from {}{door}", report.name, output::clean(&report.library)));
         }
     }
 }
@@ -114,6 +120,7 @@ fn run_one(
     let setting = Setting::new(host, backing.clone(), &arguments.model, context, touch(arguments));
     let setting = setting.map_err(Failure::unusable)?;
     let governor = host.governor();
+    governor.restart_peak(backing.domain())?;
     let summary = match strategy {
         StrategyName::Leasehold => {
             serve(&mut ReservedStore::growing(setting, arguments.growth), strategy, trace, arguments)

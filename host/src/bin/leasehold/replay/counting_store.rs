@@ -121,4 +121,8 @@ impl CacheStore for CountingStore {
     fn owned_bytes(&self) -> u64 {
         self.owned
     }
+
+    fn peak_owned_bytes(&self) -> u64 {
+        self.peak_owned
+    }
 }

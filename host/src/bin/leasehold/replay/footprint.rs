@@ -1,7 +1,7 @@
 //! Adds up what a run holds: bytes owned, and bytes that its tokens need.
 //!
-//! Input: tokens as they come and go, and the store's owned bytes at the moments that matter.
-//! Output: both peaks, and the waste over the steps. Sums are 128 bits wide, where no trace
+//! Input: tokens as they come and go, and the store's owned bytes at each step.
+//! Output: the peak of what tokens need, and the waste over the steps. Sums are 128 bits wide, where no trace
 //! overflows them; saturating arithmetic is for the lint.
 
 /// See the module.
@@ -9,7 +9,6 @@
 pub(super) struct Footprint {
     bytes_per_token: u64,
     live_tokens: u128,
-    peak_owned_bytes: u64,
     peak_ideal_bytes: u128,
     owned_byte_steps: u128,
     ideal_byte_steps: u128,
@@ -17,14 +16,7 @@ pub(super) struct Footprint {
 
 impl Footprint {
     pub(super) fn new(bytes_per_token: u64) -> Self {
-        Self {
-            bytes_per_token,
-            live_tokens: 0,
-            peak_owned_bytes: 0,
-            peak_ideal_bytes: 0,
-            owned_byte_steps: 0,
-            ideal_byte_steps: 0,
-        }
+        Self { bytes_per_token, live_tokens: 0, peak_ideal_bytes: 0, owned_byte_steps: 0, ideal_byte_steps: 0 }
     }
 
     /// `tokens` more are held.
@@ -37,10 +29,9 @@ impl Footprint {
         self.live_tokens = self.live_tokens.saturating_sub(tokens.into());
     }
 
-    /// Notes a peak. Both figures only rise between closes: noting before each close, and at the
-    /// end of a step, finds the exact peak without asking the store after every token.
-    pub(super) fn note_peak(&mut self, owned_bytes: u64) {
-        self.peak_owned_bytes = self.peak_owned_bytes.max(owned_bytes);
+    /// Notes a peak of what tokens need, which only rises between closes: noting before each close, and at the end of a
+    /// step, finds it exactly.
+    pub(super) fn note_peak(&mut self) {
         self.peak_ideal_bytes = self.peak_ideal_bytes.max(self.ideal_bytes());
     }
 
@@ -48,10 +39,6 @@ impl Footprint {
     pub(super) fn count_step(&mut self, owned_bytes: u64) {
         self.owned_byte_steps = self.owned_byte_steps.saturating_add(owned_bytes.into());
         self.ideal_byte_steps = self.ideal_byte_steps.saturating_add(self.ideal_bytes());
-    }
-
-    pub(super) fn peak_owned_bytes(&self) -> u64 {
-        self.peak_owned_bytes
     }
 
     pub(super) fn peak_ideal_bytes(&self) -> u64 {
@@ -96,9 +83,9 @@ mod tests {
     fn peaks_outlive_what_made_them() {
         let mut footprint = Footprint::new(2);
         footprint.add(10);
-        footprint.note_peak(64);
+        footprint.note_peak();
         footprint.remove(10);
-        footprint.note_peak(0);
-        assert_eq!((footprint.peak_owned_bytes(), footprint.peak_ideal_bytes()), (64, 20));
+        footprint.note_peak();
+        assert_eq!(footprint.peak_ideal_bytes(), 20);
     }
 }

@@ -120,11 +120,12 @@ impl<'run, S: CacheStore> Scheduler<'run, S> {
             self.admit()?;
             self.tally.footprint.count_step(self.store.owned_bytes());
             self.generate()?;
-            self.tally.footprint.note_peak(self.store.owned_bytes());
+            self.tally.footprint.note_peak();
             self.clock = self.clock.saturating_add(self.options.step);
         }
         self.close_spare()?;
-        Ok(self.tally.summary())
+        let peak_owned_bytes = self.store.peak_owned_bytes();
+        Ok(self.tally.summary(peak_owned_bytes))
     }
 
     /// Takes in what has arrived; when there is nothing to do, what arrives next. False when all
@@ -239,7 +240,7 @@ impl<'run, S: CacheStore> Scheduler<'run, S> {
     }
 
     fn close(&mut self, Running { request, cache, tokens }: Running<'run, S::Cache>) -> Result<(), ReplayError> {
-        self.tally.footprint.note_peak(self.store.owned_bytes());
+        self.tally.footprint.note_peak();
         done(request, "closing", self.store.close(cache, tokens))?;
         self.tally.footprint.remove(tokens);
         Ok(())
@@ -249,7 +250,7 @@ impl<'run, S: CacheStore> Scheduler<'run, S> {
         let Some(cache) = self.spare.take() else {
             return Ok(());
         };
-        self.tally.footprint.note_peak(self.store.owned_bytes());
+        self.tally.footprint.note_peak();
         self.store.close(cache, 0).map_err(|error| ReplayError::BrokenSpare { reason: error.reason() })
     }
 }

@@ -42,8 +42,11 @@ pub(crate) trait CacheStore {
     /// As [`fill`](Self::fill).
     fn close(&mut self, cache: Self::Cache, tokens: u64) -> Result<(), StoreError>;
 
-    /// Physical bytes held for all caches. Rises in `open` and `grow` only, falls in `close` only.
+    /// Physical bytes held for all caches.
     fn owned_bytes(&self) -> u64;
+
+    /// The most that it ever held at once, within a call too: a store that copies holds old and new.
+    fn peak_owned_bytes(&self) -> u64;
 }
 
 /// Why a store did not do what it was asked. Both hold the reason, for a person.

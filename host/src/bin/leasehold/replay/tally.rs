@@ -56,13 +56,13 @@ impl<'run> Tally<'run> {
         self.peak_running = self.peak_running.max(count(running));
     }
 
-    pub(super) fn summary(self) -> RunSummary {
+    pub(super) fn summary(self, peak_owned_bytes: u64) -> RunSummary {
         RunSummary {
             completed: self.completed,
             preempted: self.preempted,
             refused: self.refused,
             peak_running: self.peak_running,
-            peak_owned_bytes: self.footprint.peak_owned_bytes(),
+            peak_owned_bytes,
             ideal_peak_bytes: self.footprint.peak_ideal_bytes(),
             waste: self.footprint.waste(),
             growth: self.growth.latency(),

@@ -100,4 +100,8 @@ impl CacheStore for ReservedStore<'_> {
     fn owned_bytes(&self) -> u64 {
         self.setting.owned_bytes()
     }
+
+    fn peak_owned_bytes(&self) -> u64 {
+        self.setting.peak_owned_bytes()
+    }
 }

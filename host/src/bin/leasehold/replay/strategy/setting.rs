@@ -3,7 +3,7 @@
 use super::super::geometry::ModelGeometry;
 use super::super::store::StoreError;
 use super::rows::Touch;
-use leasehold::{BackingHandle, Error, Governor, Host};
+use leasehold::{BackingHandle, DomainSnapshot, Error, ErrorKind, Governor, Host};
 
 /// What all strategies of one run share.
 #[derive(Clone, Debug)]
@@ -51,7 +51,7 @@ impl<'run> Setting<'run> {
         let unit = self.backing.capabilities().granularity().unwrap_or(1);
         let planes = u64::try_from(self.planes).unwrap_or(u64::MAX);
         let needed = plane_bytes.checked_next_multiple_of(unit).unwrap_or(u64::MAX).saturating_mul(planes);
-        let limit = self.books().0;
+        let limit = self.books().map_or(0, |books| books.limit_bytes);
         if needed > limit {
             return Err(format!("needs {needed} bytes for {tokens} tokens, the budget is {limit}; raise --budget"));
         }
@@ -59,20 +59,24 @@ impl<'run> Setting<'run> {
     }
 
     pub(crate) fn owned_bytes(&self) -> u64 {
-        self.books().1
+        self.books().map_or(0, |books| books.used_bytes)
     }
 
-    /// Limit and use of the backing's domain.
-    fn books(&self) -> (u64, u64) {
-        let snapshot = self.governor.snapshot();
-        snapshot.domain(self.backing.domain()).map_or((0, 0), |domain| (domain.limit_bytes, domain.used_bytes))
+    pub(crate) fn peak_owned_bytes(&self) -> u64 {
+        self.books().map_or(0, |books| books.peak_bytes)
+    }
+
+    fn books(&self) -> Option<DomainSnapshot> {
+        self.governor.snapshot().domain(self.backing.domain()).cloned()
     }
 }
 
 /// A refusal that making room may help with is no reason to stop.
 pub(crate) fn store_error(error: &Error) -> StoreError {
-    match error.is_exhausted() {
-        true => StoreError::Exhausted(error.to_string()),
-        false => StoreError::Broken(error.to_string()),
+    match error.kind() {
+        ErrorKind::TierExhausted | ErrorKind::OutOfMemory | ErrorKind::AddressSpaceExhausted => {
+            StoreError::Exhausted(error.to_string())
+        }
+        _ => StoreError::Broken(error.to_string()),
     }
 }

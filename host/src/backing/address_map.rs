@@ -1,19 +1,27 @@
-//! Which addresses of one domain are taken, and by whom, so that no two live ranges overlap.
+//! Which addresses are taken, so that no two live ranges overlap.
 //!
-//! One map serves all backings of a domain: two host backings share the address space of this process.
+//! Whatever the CPU can touch is in one map for the whole process, whichever host, domain or backing it belongs to; the
+//! other devices of a host have a map each, by domain.
 
 use leasehold_plugin_api::Address;
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
-/// The live ranges of one domain.
+/// The live ranges of one address space.
 #[derive(Debug, Default)]
 pub(crate) struct AddressMap {
     /// Invariant 1: from base to end, never empty, never overlapping.
     ranges: Mutex<BTreeMap<u64, u64>>,
 }
 
+static PROCESS: LazyLock<Arc<AddressMap>> = LazyLock::new(Arc::default);
+
 impl AddressMap {
+    /// The addresses of this process.
+    pub(crate) fn of_process() -> Arc<Self> {
+        Arc::clone(&PROCESS)
+    }
+
     /// Takes a range, or answers the live range that it overlaps. `end` is past the last byte and after `base`.
     pub(crate) fn take(&self, base: Address, end: Address) -> Result<(), (Address, Address)> {
         let mut ranges = self.ranges.lock().unwrap_or_else(PoisonError::into_inner);
