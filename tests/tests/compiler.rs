@@ -29,7 +29,7 @@ fn a_plugin_of_another_compiler_version_loads_and_grows() {
     let built = build::cargo_build(Some(OTHER), &build::workspace(), "leasehold-host-mmap", &target);
     let library = match built {
         Ok(library) => plugins::text(&library),
-        Err(why) => return println!("skipped: it can't be built here: {why}"),
+        Err(why) => return build::skip(&why),
     };
     let bytes = std::fs::read(&library).expect("can be read");
     let comment = theirs.expect("is known").replace("rustc ", "rustc version ");

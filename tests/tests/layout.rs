@@ -36,7 +36,7 @@ fn build_changed(changes: &[Change]) -> Result<PathBuf, String> {
 fn host_of_changed(changes: &[Change]) -> Option<(Registry, Host)> {
     let _one_at_a_time = COPY.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(why) = UNBUILDABLE.get_or_init(|| build_changed(&[]).err()) {
-        println!("skipped: nothing can be built here: {why}");
+        build::skip(why);
         return None;
     }
     let library = build_changed(changes).expect("what builds as it is builds with the change");
