@@ -80,15 +80,7 @@ impl Discovery {
 
 /// Runs a call to a backing; a panic of code that is linked in becomes an error, as it does across a library.
 pub(crate) fn contain<T>(call: impl FnOnce() -> Result<T, BackingError>) -> Result<T, BackingError> {
-    catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|payload| {
-        let words = payload
-            .downcast_ref::<&str>()
-            .map(|text| (*text).to_owned())
-            .or_else(|| payload.downcast_ref::<String>().cloned())
-            .unwrap_or_else(|| "a payload that is no text".to_owned());
-        std::mem::forget(payload);
-        Err(BackingError::new(ErrorKind::Panicked, format!("the plugin panicked: {words}")))
-    })
+    catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|payload| Err(BackingError::from_panic("the plugin", payload)))
 }
 
 /// Ends a backing that was made.

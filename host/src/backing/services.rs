@@ -157,19 +157,15 @@ unsafe fn serve(
 ) -> u32 {
     // SAFETY: the caller promises a context, and contexts live for ever.
     let context = unsafe { &*context.cast::<ServiceContext>() };
-    match catch_unwind(AssertUnwindSafe(|| service(context))) {
-        Ok(Ok(())) => STATUS_OK,
-        Ok(Err(failure)) => {
-            // SAFETY: the caller promises the record.
-            let error = unsafe { &mut *error };
-            error.write(&failure);
-            STATUS_FAILED
-        }
-        Err(payload) => {
-            std::mem::forget(payload);
-            STATUS_PANICKED
-        }
-    }
+    let (status, failure) = match catch_unwind(AssertUnwindSafe(|| service(context))) {
+        Ok(Ok(())) => return STATUS_OK,
+        Ok(Err(failure)) => (STATUS_FAILED, failure),
+        Err(payload) => (STATUS_PANICKED, BackingError::from_panic("the host", payload)),
+    };
+    // SAFETY: the caller promises the record.
+    let error = unsafe { &mut *error };
+    error.write(&failure);
+    status
 }
 
 fn domain_of(record: DomainRecord) -> Result<Domain, BackingError> {

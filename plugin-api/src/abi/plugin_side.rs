@@ -1,8 +1,7 @@
 //! Turns a `dyn Backing` into the tables that the host calls: the plugin's side of the boundary.
 //!
 //! `this` is a `Box<ExportedBacking>`, made by `create` and ended by `destroy`. Every entry catches panics and answers
-//! [`STATUS_PANICKED`], or logs the panic where it has no status to answer; the panic's payload is leaked, because
-//! dropping it might panic again. The host's counterpart is `ImportedBacking` in the crate `leasehold`.
+//! [`STATUS_PANICKED`], or logs the panic where it has no status to answer. The host's counterpart is `ImportedBacking` in the crate `leasehold`.
 #![expect(unsafe_code, reason = "the functions behind C-shaped tables take raw pointers")]
 
 use super::records::{LIST_ELEMENT, LIST_EMPTY, LIST_NONE, OPTION_BOOLEAN, OPTION_FLOAT, OPTION_INTEGER, OPTION_TEXT};
@@ -16,7 +15,6 @@ use crate::{
     Address, Backing, BackingError, BackingRegistration, Change, CommitRange, ErrorKind, HostServices, LogLevel,
     OptionValue, Options, PrefixId, PrefixMapping, RegionId, SharedMapping, Transfer, VirtualBacking,
 };
-use std::any::Any;
 use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
@@ -37,7 +35,9 @@ impl ExportedBacking {
 
 /// Runs the backing's code where no status can tell of a panic: it goes into the host's log.
 fn contain<R>(services: HostServices, what: &str, run: impl FnOnce() -> R) -> Option<R> {
-    let log = |payload| services.log(LogLevel::Error, &format!("{what}: {}", panic_failure(payload)));
+    let log = |payload| {
+        services.log(LogLevel::Error, &format!("{what}: {}", BackingError::from_panic("the plugin", payload)))
+    };
     catch_unwind(AssertUnwindSafe(run)).map_err(log).ok()
 }
 
@@ -104,22 +104,12 @@ unsafe fn answer(error: *mut ErrorRecord, operation: impl FnOnce() -> Result<(),
     let (status, failure) = match catch_unwind(AssertUnwindSafe(operation)) {
         Ok(Ok(())) => return STATUS_OK,
         Ok(Err(failure)) => (STATUS_FAILED, failure),
-        Err(payload) => (STATUS_PANICKED, panic_failure(payload)),
+        Err(payload) => (STATUS_PANICKED, BackingError::from_panic("the plugin", payload)),
     };
     // SAFETY: the caller promises that the record is there and that nobody else uses it.
     let record = unsafe { &mut *error };
     record.write(&failure);
     status
-}
-
-fn panic_failure(payload: Box<dyn Any + Send>) -> BackingError {
-    let words = payload
-        .downcast_ref::<&str>()
-        .map(|text| (*text).to_owned())
-        .or_else(|| payload.downcast_ref::<String>().cloned())
-        .unwrap_or_else(|| "a payload that is no text".to_owned());
-    std::mem::forget(payload);
-    BackingError::new(ErrorKind::Panicked, format!("the plugin panicked: {words}"))
 }
 
 /// The backing behind `this`.
