@@ -36,11 +36,14 @@ pub enum ErrorKind {
     Panicked,
     /// Anything else, an unknown kind from a newer library included.
     Internal,
+    /// The call answered a status or an outcome that its reader doesn't know: nobody can tell what it did. The host takes
+    /// the backing out of service.
+    Unintelligible,
 }
 
 impl ErrorKind {
     /// Every kind with its number in an [`ErrorRecord`](crate::abi::ErrorRecord).
-    const NUMBERS: [(ErrorKind, u32); 14] = [
+    const NUMBERS: [(ErrorKind, u32); 15] = [
         (ErrorKind::OutOfMemory, 1),
         (ErrorKind::AddressSpaceExhausted, 2),
         (ErrorKind::BudgetRefused, 3),
@@ -55,7 +58,14 @@ impl ErrorKind {
         (ErrorKind::DeviceLost, 12),
         (ErrorKind::Panicked, 13),
         (ErrorKind::Internal, 14),
+        (ErrorKind::Unintelligible, 15),
     ];
+
+    /// Whether nobody can tell what the call left behind. Any other failure left everything as it was.
+    #[must_use]
+    pub const fn leaves_doubt(self) -> bool {
+        matches!(self, ErrorKind::Panicked | ErrorKind::DeviceLost | ErrorKind::Unintelligible)
+    }
 
     /// Its number in an [`ErrorRecord`](crate::abi::ErrorRecord).
     #[must_use]

@@ -1,7 +1,7 @@
 //! What the host offers to a backing: a log, the identities of its books, charge and refund.
 #![expect(unsafe_code, reason = "calls the host through a C-shaped table")]
 
-use crate::abi::{ErrorRecord, HostServicesTable, STATUS_OK, Text};
+use crate::abi::{ErrorRecord, HostServicesTable, Text};
 use crate::{AuthorityId, BackingError, Domain, MemoryRole};
 use std::fmt;
 
@@ -95,7 +95,7 @@ impl HostServices {
         // SAFETY: invariant 1; both out-parameters are ours for the call.
         let status =
             unsafe { (self.table.authority)(self.table.context, domain.into(), &raw mut bytes, &raw mut error) };
-        outcome(status, &error).map(|()| AuthorityId::from_bytes(bytes))
+        error.answer(status).map(|()| AuthorityId::from_bytes(bytes))
     }
 
     /// Charges physical bytes to the domain before they are taken.
@@ -108,7 +108,7 @@ impl HostServices {
         // SAFETY: invariant 1; the error record is ours for the call.
         let status =
             unsafe { (self.table.charge)(self.table.context, domain.into(), bytes, role.into(), &raw mut error) };
-        outcome(status, &error)
+        error.answer(status)
     }
 
     /// Gives back bytes that this backing charged.
@@ -121,12 +121,8 @@ impl HostServices {
         let mut error = ErrorRecord::empty();
         // SAFETY: invariant 1; the error record is ours for the call.
         let status = unsafe { (self.table.refund)(self.table.context, domain.into(), bytes, &raw mut error) };
-        outcome(status, &error)
+        error.answer(status)
     }
-}
-
-fn outcome(status: u32, error: &ErrorRecord) -> Result<(), BackingError> {
-    if status == STATUS_OK { Ok(()) } else { Err(error.read()) }
 }
 
 impl fmt::Debug for HostServices {

@@ -334,7 +334,7 @@ impl CheckedBacking {
 
     /// Takes the backing out of service where the failure says that it must not go on.
     fn note(&self, operation: Operation, error: &BackingError) {
-        if matches!(error.kind(), ErrorKind::Panicked | ErrorKind::DeviceLost) {
+        if error.kind().leaves_doubt() {
             self.services.retire(format!("{operation}: {error}"));
         }
     }

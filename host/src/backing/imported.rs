@@ -13,7 +13,7 @@ use leasehold_plugin_api::abi::{
     AccountingRecord, AllocateRecord, BackingEntry, BackingInstance, BackingTable, CreateRequest, DescriptionRecord,
     ErrorRecord, LIST_ELEMENT, LIST_EMPTY, LIST_NONE, OPTION_BOOLEAN, OPTION_FLOAT, OPTION_INTEGER, OPTION_TEXT,
     OptionRecord, PrefixRecord, PrefixRequestRecord, RangeResult, RegionRecord, ReleaseRecord, ReserveRecord,
-    STATUS_FAILED, STATUS_OK, STATUS_PANICKED, SharedMappingTable, Text, TransferTable, VirtualBackingTable,
+    SharedMappingTable, Text, TransferTable, VirtualBackingTable,
 };
 use leasehold_plugin_api::{
     Accounting, Address, AllocateRequest, Allocation, AuthorityId, Backing, BackingError, Change, CommitRange,
@@ -40,15 +40,7 @@ fn call(operation: impl FnOnce(*mut ErrorRecord) -> u32) -> Result<(), BackingEr
     let mut record = ERROR_SLOT.take().unwrap_or_else(|| Box::new(ErrorRecord::empty()));
     record.clear();
     let status = operation(&raw mut *record);
-    let result = match status {
-        STATUS_OK => Ok(()),
-        STATUS_PANICKED => Err(BackingError::new(ErrorKind::Panicked, record.read().message())),
-        STATUS_FAILED => Err(record.read()),
-        status => Err(BackingError::new(
-            ErrorKind::Internal,
-            format!("the plugin answered status {status}, which is not known"),
-        )),
-    };
+    let result = record.answer(status);
     ERROR_SLOT.set(Some(record));
     result
 }
@@ -264,13 +256,9 @@ impl Backing for ImportedBacking {
 
 /// A release whose status is not OK says nothing that can be relied on: everything remains.
 fn release_outcome(status: u32, release: &ReleaseRecord, record: &ErrorRecord) -> ReleaseOutcome {
-    match status {
-        STATUS_OK => release.outcome(record),
-        STATUS_PANICKED => ReleaseOutcome::Quarantined {
-            remaining_bytes: u64::MAX,
-            error: BackingError::new(ErrorKind::Panicked, record.read().message()),
-        },
-        _ => ReleaseOutcome::Quarantined { remaining_bytes: u64::MAX, error: record.read() },
+    match record.answer(status) {
+        Ok(()) => release.outcome(record),
+        Err(error) => ReleaseOutcome::Quarantined { remaining_bytes: u64::MAX, error },
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! All records are plain data of fixed layout. A number that the reader does not know counts as the worst there is.
 
+use super::{STATUS_FAILED, STATUS_OK, STATUS_PANICKED};
 use crate::{
     Accounting, Address, AllocateRequest, Allocation, AllocationId, AuthorityId, BackingError, Change, Description,
     DeviceKey, Domain, ErrorKind, HolderId, HostAccess, MemoryRole, Prefix, PrefixId, PrefixRequest, Region, RegionId,
@@ -85,11 +86,28 @@ impl ErrorRecord {
     #[must_use]
     pub fn read(&self) -> BackingError {
         let message = read_text(&self.message, self.message_len);
-        let message = if message.is_empty() { "the plugin gave no reason".to_owned() } else { message };
+        let message = if message.is_empty() { "no reason was given".to_owned() } else { message };
         let error = BackingError::new(ErrorKind::from_number(self.kind), message)
             .with_requested(self.requested_bytes)
             .with_available(self.available_bytes);
         if self.has_native_code == 0 { error } else { error.with_native_code(self.native_code) }
+    }
+}
+
+impl ErrorRecord {
+    /// What an answer's status says, where this is its error record.
+    ///
+    /// # Errors
+    ///
+    /// What is in the record, for [`STATUS_FAILED`]; the same as a panic for [`STATUS_PANICKED`]; for a status that is
+    /// not known [`Unintelligible`](ErrorKind::Unintelligible).
+    pub fn answer(&self, status: u32) -> Result<(), BackingError> {
+        match status {
+            STATUS_OK => Ok(()),
+            STATUS_FAILED => Err(self.read()),
+            STATUS_PANICKED => Err(BackingError::new(ErrorKind::Panicked, self.read().message())),
+            status => Err(BackingError::new(ErrorKind::Unintelligible, format!("its status {status} is not known"))),
+        }
     }
 }
 
@@ -449,7 +467,10 @@ impl ReleaseRecord {
             super::OUTCOME_QUARANTINED => {
                 ReleaseOutcome::Quarantined { remaining_bytes: self.remaining_bytes, error: error.read() }
             }
-            _ => ReleaseOutcome::Quarantined { remaining_bytes: u64::MAX, error: error.read() },
+            outcome => ReleaseOutcome::Quarantined {
+                remaining_bytes: u64::MAX,
+                error: BackingError::new(ErrorKind::Unintelligible, format!("its outcome {outcome} is not known")),
+            },
         }
     }
 }

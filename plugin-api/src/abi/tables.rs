@@ -6,7 +6,7 @@
 //! * Pointers to records are non-null, aligned, and valid for the call only; slices may be empty, and their pointer is
 //!   then not looked at. Out-parameters are written on success, the error record on failure, neither otherwise.
 //! * The answer is a status, `STATUS_…`. One that is not known counts as a failure of kind
-//!   [`Internal`](crate::ErrorKind::Internal).
+//!   [`Unintelligible`](crate::ErrorKind::Unintelligible), which leaves in doubt what was done.
 //! * Nothing unwinds across: each side catches its own panics.
 //! * Operations may be called from any thread and at the same time, but never two about the same region, allocation or
 //!   prefix at once. They may block. Neither side holds a lock of its own across a call into the other.
