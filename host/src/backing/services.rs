@@ -99,14 +99,18 @@ impl ServiceContext {
         }
     }
 
-    /// The books of a domain, opened where nobody has asked for them yet.
+    /// The books of a domain, opened where nobody has asked for them yet. The end can't come in between: after it none
+    /// are opened.
     fn books(&self, domain: Domain) -> Result<Arc<DomainBooks>, BackingError> {
+        let accounts = self.accounts.lock().unwrap_or_else(PoisonError::into_inner);
+        if accounts.is_none() {
+            return Err(ended());
+        }
         self.governor.open(domain).map_err(|error| BackingError::new(ErrorKind::Internal, error.to_string()))
     }
 
     fn authority(&self, domain: Domain) -> Result<AuthorityId, BackingError> {
-        let is_open = self.accounts.lock().unwrap_or_else(PoisonError::into_inner).is_some();
-        if is_open { Ok(self.books(domain)?.authority()) } else { Err(ended()) }
+        Ok(self.books(domain)?.authority())
     }
 
     fn charge(&self, domain: Domain, bytes: u64, role: MemoryRole) -> Result<(), BackingError> {
