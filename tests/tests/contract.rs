@@ -186,7 +186,7 @@ fn a_base_inside_a_live_region_is_refused_and_the_live_one_keeps_its_bytes() {
 #[test]
 fn an_allocation_that_is_not_what_was_asked_for_is_refused_and_given_back() {
     for (lie, words) in [
-        ("wrong-allocation-id", "allocate answered another id"),
+        ("wrong-allocation-id", "it broke the contract: allocate answered allocation "),
         ("small-allocation", "allocate answered 4095 bytes, asked for 4096"),
     ] {
         with_liar(lie, |scene| {
@@ -216,6 +216,19 @@ fn a_commit_that_says_more_or_less_than_was_asked_is_undone() {
             scene.assert_cleaned_up(&liar, words);
         });
     }
+}
+
+#[test]
+fn a_cost_of_more_than_was_asked_takes_the_backing_out_of_service() {
+    with_liar("cost-more", |scene| {
+        let liar = scene.liar();
+        let buffer = scene.host.buffer_set(&liar, 1, &BufferSpec::new(CAPACITY)).expect("is admitted");
+        let error = buffer.growth_cost(2 * GRANULE).expect_err("the answer is refused");
+        let words = "cost answered 8192 bytes mapped, 12288 owned, asked for 8192";
+        assert_error(&error, ErrorKind::OutOfService, words);
+        drop(buffer);
+        scene.assert_cleaned_up(&liar, words);
+    });
 }
 
 #[test]

@@ -188,7 +188,9 @@ impl CheckedBacking {
 
     /// What committing the ranges would change.
     pub(crate) fn cost(&self, ranges: &[CommitRange]) -> Result<Change, BackingFault> {
-        self.virtual_call(Operation::Cost, |backing| backing.cost(ranges))
+        let change = self.virtual_call(Operation::Cost, |backing| backing.cost(ranges))?;
+        answers::cost(ranges, change).map_err(|breach| self.breach(Operation::Cost, breach))?;
+        Ok(change)
     }
 
     /// What a region still has committed after a decommit from `most` to `least` bytes failed. An answer outside of that
@@ -207,10 +209,8 @@ impl CheckedBacking {
         let Placement { bytes, align, role, holder } = placement;
         let request = AllocateRequest { id: AllocationId::new(next_id()), bytes, align, role, holder };
         let allocation = self.call(Operation::Allocate, || self.inner.allocate(&request))?;
-        let named = if allocation.id == request.id { Ok(()) } else { Err("allocate answered another id".to_owned()) };
-        let checked = named
-            .and_then(|()| answers::allocation(bytes, align, &allocation))
-            .and_then(|end| self.take_addresses(allocation.base, end));
+        let checked =
+            answers::allocation(&request, &allocation).and_then(|end| self.take_addresses(allocation.base, end));
         checked.map_err(|breach| {
             let fault = self.breach(Operation::Allocate, breach);
             let _ = self.release_call(ReleaseTarget::Allocation(request.id));
