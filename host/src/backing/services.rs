@@ -238,3 +238,18 @@ unsafe extern "C" fn refund(context: *const c_void, domain: DomainRecord, bytes:
     // SAFETY: the plugin keeps the rules of the table.
     unsafe { serve(context, error, |context| context.refund(domain_of(domain)?, bytes)) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_of_a_service_is_told_with_its_words() {
+        let context = ServiceContext::open("any".into(), Arc::default());
+        let mut error = ErrorRecord::empty();
+        // SAFETY: the context was just opened, and the record is ours.
+        let status = unsafe { serve(ptr::from_ref(context).cast(), &raw mut error, |_| panic!("some words")) };
+        let failure = error.answer(status).expect_err("it panicked");
+        assert_eq!((failure.kind(), failure.message()), (ErrorKind::Panicked, "the host panicked: some words"));
+    }
+}
