@@ -70,7 +70,7 @@ fn a_plugin_with_one_more_field_in_a_table_is_refused_before_anything_is_called(
             "pub struct VirtualBackingTable { /// One more.\n pub trim_bytes: u64,",
         ),
         (
-            "plugin-api/src/abi/plugin_side.rs",
+            "plugin-api/src/abi/plugin_side/virtual_backing.rs",
             "VirtualBackingTable { granularity,",
             "VirtualBackingTable { trim_bytes: 0, granularity,",
         ),
@@ -81,7 +81,7 @@ fn a_plugin_with_one_more_field_in_a_table_is_refused_before_anything_is_called(
             "if true { std::process::abort() }\n PluginRoot { plugin: ",
         ),
         (
-            "plugin-api/src/abi/plugin_side.rs",
+            "plugin-api/src/abi/plugin_side/library.rs",
             "let entries = catch_unwind",
             "if true { std::process::abort() }\n let entries = catch_unwind",
         ),
@@ -107,12 +107,16 @@ fn a_plugin_with_tables_of_a_newer_version_is_refused_with_both_versions() {
 }
 
 #[test]
-fn a_device_of_a_tier_that_is_not_known_is_rejected_at_discovery() {
-    let changes = [("plugin-api/src/abi/records.rs", "Tier::Host => 1,", "Tier::Host => 9,")];
-    let Some((_registry, host)) = host_of_changed(&changes) else { return };
-    let reason = rejection(&host, Stage::Discover);
-    assert_eq!(reason, "the tier of its device is not known to this host; report this to the plugin's author");
-    assert_eq!(host.snapshot().domains.len(), 1, "no books are opened for it");
+fn a_tier_or_an_accounting_that_is_not_known_is_rejected_at_discovery() {
+    for (from, to, what) in [
+        ("Tier::Host => 1,", "Tier::Host => 9,", "the tier of its device"),
+        ("Accounting::Buffer => Self { kind: 0,", "Accounting::Buffer => Self { kind: 9,", "its kind of accounting"),
+    ] {
+        let Some((_registry, host)) = host_of_changed(&[("plugin-api/src/abi/records.rs", from, to)]) else { return };
+        let reason = rejection(&host, Stage::Discover);
+        assert_eq!(reason, format!("{what} is not known to this host; report this to the plugin's author"));
+        assert_eq!(host.snapshot().domains.len(), 1, "no books are opened for it");
+    }
 }
 
 /// `changed` of a host, whose commit or decommit does what it is asked and then answers status 9.
@@ -136,13 +140,13 @@ fn assert_status_counts_as_the_worst(change: Change, operation: &str, used_bytes
 #[test]
 fn a_status_that_is_not_known_counts_as_the_worst() {
     let change = (
-        "plugin-api/src/abi/plugin_side.rs",
+        "plugin-api/src/abi/plugin_side/virtual_backing.rs",
         "|backing, ranges| backing.commit(ranges)) }",
         "|backing, ranges| backing.commit(ranges)) + 9 }",
     );
     assert_status_counts_as_the_worst(change, "commit", 8192);
     let change = (
-        "plugin-api/src/abi/plugin_side.rs",
+        "plugin-api/src/abi/plugin_side/virtual_backing.rs",
         "|backing, ranges| backing.decommit(ranges)) }",
         "|backing, ranges| backing.decommit(ranges)) + 9 }",
     );

@@ -1,23 +1,22 @@
 //! Every call to a backing, with its answer checked.
 //!
-//! Input: a `dyn Backing`, loaded or linked in. Output: answers that keep the contract, or a [`BackingFault`]. It owns
+//! Input: a backing that was made, loaded or linked in. Output: answers that keep the contract, or a [`BackingFault`]. It owns
 //! the backing (dropping it destroys it), what the backing could not give back, and the backing's services. A backing
 //! that breaks the contract, panics or loses its device is taken out of service: it gets no new work, but what it holds
 //! is still given back to it. Any thread may call; no lock is held across a call to the backing.
 //!
 //! What it does *not* do: charge budgets (see `buffer`), or load anything (see `loader`).
 
+use super::made::{Discovery, MadeBacking, contain};
 use super::quarantine::{Quarantined, ReapReport};
-use super::{AddressMap, Capabilities, ServiceContext, answers, imported};
+use super::{AddressMap, Capabilities, ServiceContext, answers};
 use crate::error::{BackingFault, Operation, Unreleased};
 use crate::governor::{DomainBooks, Lease};
 use leasehold_plugin_api::{
     Accounting, Address, AllocateRequest, Allocation, AllocationId, Backing, BackingError, Change, CommitRange,
-    Description, ErrorKind, HolderId, MemoryRole, Region, RegionId, ReleaseOutcome, ReleaseTarget, ReserveRequest,
-    VirtualBacking,
+    Description, HolderId, MemoryRole, Region, RegionId, ReleaseOutcome, ReleaseTarget, ReserveRequest, VirtualBacking,
 };
 use std::fmt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -40,7 +39,7 @@ pub(crate) struct Placement {
 /// A backing whose every answer is checked.
 pub(crate) struct CheckedBacking {
     name: Arc<str>,
-    inner: Box<dyn Backing>,
+    inner: MadeBacking,
     description: Description,
     accounting: Accounting,
     capabilities: Capabilities,
@@ -50,51 +49,10 @@ pub(crate) struct CheckedBacking {
     services: &'static ServiceContext,
 }
 
-/// What a backing said of itself when it was created.
-pub(crate) struct Discovery {
-    pub(crate) description: Description,
-    pub(crate) accounting: Accounting,
-    pub(crate) capabilities: Capabilities,
-}
-
-impl Discovery {
-    /// Asks everything once, and refuses what could never be used.
-    pub(crate) fn ask(inner: &dyn Backing) -> Result<Self, BackingError> {
-        let _ = imported::take_unanswered();
-        let discovery = contain(|| {
-            Ok(Self {
-                description: inner.describe(),
-                accounting: inner.accounting(),
-                capabilities: Capabilities::ask(inner),
-            })
-        })?;
-        if let Some(error) = imported::take_unanswered() {
-            return Err(error);
-        }
-        if let Some(granularity) = discovery.capabilities.granularity() {
-            answers::granularity(granularity).map_err(|breach| BackingError::new(ErrorKind::Internal, breach))?;
-        }
-        Ok(discovery)
-    }
-}
-
-/// Runs a call to a backing; a panic of code that is linked in becomes an error, as it does across a library.
-pub(crate) fn contain<T>(call: impl FnOnce() -> Result<T, BackingError>) -> Result<T, BackingError> {
-    catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|payload| Err(BackingError::from_panic("the plugin", payload)))
-}
-
-/// Ends a backing that was made.
-pub(crate) fn destroy(backing: Box<dyn Backing>) -> Result<(), BackingError> {
-    contain(|| {
-        drop(backing);
-        Ok(())
-    })
-}
-
 impl CheckedBacking {
     pub(crate) fn new(
         name: Arc<str>,
-        inner: Box<dyn Backing>,
+        inner: MadeBacking,
         discovery: Discovery,
         books: Arc<DomainBooks>,
         addresses: Arc<AddressMap>,
@@ -133,7 +91,7 @@ impl CheckedBacking {
     /// Asks everything again: an answer that changed takes the backing out of service.
     pub(crate) fn discover_again(&self) -> Result<(), BackingFault> {
         self.in_service(Operation::Discover)?;
-        let now = self.call(Operation::Discover, || Discovery::ask(&*self.inner))?;
+        let now = self.call(Operation::Discover, || self.inner.discover())?;
         let changed = [
             ("its description", now.description != self.description),
             ("its accounting", now.accounting != self.accounting),
@@ -315,7 +273,7 @@ impl CheckedBacking {
             let backing = Arc::clone(&self.name);
             return Err(BackingFault::Unsupported { backing, operation, capability: "virtual-backing" });
         }
-        match self.call(operation, || Ok(self.inner.as_virtual_backing()))? {
+        match self.call(operation, || self.inner.virtual_backing())? {
             Some(backing) => self.call(operation, || call(backing)),
             None => {
                 let breach = "it no longer offers virtual-backing, as it did at first";
@@ -359,8 +317,8 @@ fn broken(breach: &str) -> String {
 
 impl Drop for CheckedBacking {
     fn drop(&mut self) {
-        let inner = std::mem::replace(&mut self.inner, Box::new(Ended));
-        if let Err(error) = destroy(inner) {
+        let inner = std::mem::replace(&mut self.inner, MadeBacking::Linked(Box::new(Ended)));
+        if let Err(error) = inner.destroy() {
             tracing::error!(backing = &*self.name, "its end failed: {error}");
         }
         self.services.close();

@@ -2,8 +2,8 @@
 
 use super::error::{LoadError, LoadStage};
 use super::{candidate, library};
-use crate::backing::{ForeignEntry, contain};
-use leasehold_plugin_api::{Backing, BackingError, BackingRegistration, HostServices, Options};
+use crate::backing::{ForeignEntry, MadeBacking, contain};
+use leasehold_plugin_api::{BackingError, BackingRegistration, HostServices, Options};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -104,10 +104,10 @@ impl Offer {
     }
 
     /// Makes a backing.
-    pub(crate) fn create(&self, options: &Options, services: HostServices) -> Result<Box<dyn Backing>, BackingError> {
+    pub(crate) fn create(&self, options: &Options, services: HostServices) -> Result<MadeBacking, BackingError> {
         match self {
-            Offer::Linked(registration) => contain(|| registration.create(options, services)),
-            Offer::Loaded(entry) => Ok(Box::new(entry.create(options, services)?)),
+            Offer::Linked(registration) => contain(|| registration.create(options, services)).map(MadeBacking::Linked),
+            Offer::Loaded(entry) => entry.create(options, services).map(MadeBacking::Loaded),
         }
     }
 }
