@@ -82,8 +82,8 @@ fn a_plugin_with_one_more_field_in_a_table_is_refused_before_anything_is_called(
         ),
         (
             "plugin-api/src/abi/plugin_side/library.rs",
-            "let entries = catch_unwind",
-            "if true { std::process::abort() }\n let entries = catch_unwind",
+            "let table = catch_unwind",
+            "if true { std::process::abort() }\n let table = catch_unwind",
         ),
     ];
     let Some((registry, host)) = host_of_changed(&changes) else { return };

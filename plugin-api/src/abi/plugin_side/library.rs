@@ -2,8 +2,7 @@
 #![expect(unsafe_code, reason = "the functions behind C-shaped tables take raw pointers")]
 
 use super::super::{
-    BackingEntry, BackingInstance, CreateRequest, ErrorRecord, HostServicesTable, OptionRecord, PluginTable,
-    TABLES_VERSION, Text,
+    BackingEntry, BackingInstance, CreateRequest, ErrorRecord, OptionRecord, PluginTable, TABLES_VERSION, Text,
 };
 use super::super::{LIST_ELEMENT, LIST_EMPTY, LIST_NONE, OPTION_BOOLEAN, OPTION_FLOAT, OPTION_INTEGER, OPTION_TEXT};
 use super::backing::BACKING;
@@ -12,17 +11,37 @@ use crate::{BackingError, BackingRegistration, HostServices, OptionValue, Option
 use std::ffi::c_void;
 use std::panic::catch_unwind;
 use std::ptr;
+use std::sync::OnceLock;
 
-/// Every backing that is linked into this library. The table is leaked: it lives as long as the library, for ever.
-///
-/// # Safety
-///
-/// None of the caller: the services are not looked at.
-pub(in crate::abi) unsafe extern "C" fn plugin(_services: *const HostServicesTable) -> *const PluginTable {
-    let entries = catch_unwind(|| BackingRegistration::linked_in().into_iter().map(entry).collect::<Vec<_>>());
-    let entries: &'static [BackingEntry] = Vec::leak(entries.unwrap_or_default());
-    let table = PluginTable { version: TABLES_VERSION, entries: entries.as_ptr(), entry_count: entries.len() };
-    ptr::from_ref(Box::leak(Box::new(table)))
+/// Put together once for the library, however often it is opened.
+static OFFER: OnceLock<Offer> = OnceLock::new();
+
+struct Offer {
+    /// Invariant 1: neither it nor what it points to is ever changed.
+    table: PluginTable,
+}
+
+// SAFETY: by invariant 1 whoever has it can only read, and what it points to lives for ever.
+unsafe impl Send for Offer {}
+// SAFETY: as above.
+unsafe impl Sync for Offer {}
+
+/// Every backing that is linked into this library.
+pub(in crate::abi) extern "C" fn plugin() -> *const PluginTable {
+    let table = catch_unwind(|| ptr::from_ref(&OFFER.get_or_init(Offer::of_this_library).table));
+    table.unwrap_or_else(|payload| {
+        // It may panic again when it is dropped, and nobody is there yet to be told of it.
+        std::mem::forget(payload);
+        ptr::null()
+    })
+}
+
+impl Offer {
+    fn of_this_library() -> Self {
+        let entries: &'static [_] = BackingRegistration::linked_in().into_iter().map(entry).collect::<Vec<_>>().leak();
+        let (first, count) = (entries.as_ptr(), entries.len());
+        Self { table: PluginTable { version: TABLES_VERSION, entries: first, entry_count: count } }
+    }
 }
 
 fn entry(registration: &'static BackingRegistration) -> BackingEntry {
@@ -101,5 +120,16 @@ unsafe fn read_option(record: &OptionRecord) -> Result<OptionValue, BackingError
         // SAFETY: the caller promises the text.
         OPTION_TEXT => Ok(OptionValue::Text(unsafe { text(record.text) }?)),
         kind => Err(BackingError::invalid(format!("an option is of kind {kind}, which is not known"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_is_put_together_once() {
+        assert!(!plugin().is_null());
+        assert!(ptr::eq(plugin(), plugin()));
     }
 }
