@@ -42,6 +42,10 @@ impl ForeignEntry {
         self.read(self.entry.name)
     }
 
+    pub(crate) fn summary(&self) -> String {
+        self.read(self.entry.summary)
+    }
+
     pub(crate) fn package(&self) -> String {
         format!("{} {}", self.read(self.entry.package), self.read(self.entry.package_version))
     }

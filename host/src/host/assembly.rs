@@ -96,7 +96,8 @@ impl Assembly {
                 entry.rejected(Stage::Load, error.to_string())
             }
             Ok(offer) => {
-                entry.passed(Stage::Load, format!("backing {:?} of {}", offer.name(), offer.package()));
+                let (name, package, summary) = (offer.name(), offer.package(), offer.summary());
+                entry.passed(Stage::Load, format!("backing {name:?} of {package}: {summary}"));
                 self.create(entry, |services| offer.create(&written.options, services))
             }
         }

@@ -95,6 +95,14 @@ impl Offer {
         }
     }
 
+    /// What it is, in a few words.
+    pub(crate) fn summary(&self) -> String {
+        match self {
+            Offer::Linked(registration) => registration.summary().to_owned(),
+            Offer::Loaded(entry) => entry.summary(),
+        }
+    }
+
     /// The package that it comes from, with its version.
     pub(crate) fn package(&self) -> String {
         match self {
