@@ -1,5 +1,6 @@
 //! The failure of one call to a backing: a kind that the host acts on, and words for people.
 
+use std::any::Any;
 use std::fmt;
 
 /// What kind of failure it is. The host acts on the kind alone, never on the words.
@@ -30,15 +31,19 @@ pub enum ErrorKind {
     Unavailable,
     /// The device is gone; nothing on it can be used again.
     DeviceLost,
-    /// The backing's own code panicked. The host takes it out of service.
+    /// The code behind the call panicked: the backing's own, or the host's in a service. The host takes the backing out
+    /// of service.
     Panicked,
     /// Anything else, an unknown kind from a newer library included.
     Internal,
+    /// The call answered a status or an outcome that its reader doesn't know: nobody can tell what it did. The host takes
+    /// the backing out of service.
+    Unintelligible,
 }
 
 impl ErrorKind {
     /// Every kind with its number in an [`ErrorRecord`](crate::abi::ErrorRecord).
-    const NUMBERS: [(ErrorKind, u32); 14] = [
+    const NUMBERS: [(ErrorKind, u32); 15] = [
         (ErrorKind::OutOfMemory, 1),
         (ErrorKind::AddressSpaceExhausted, 2),
         (ErrorKind::BudgetRefused, 3),
@@ -53,7 +58,14 @@ impl ErrorKind {
         (ErrorKind::DeviceLost, 12),
         (ErrorKind::Panicked, 13),
         (ErrorKind::Internal, 14),
+        (ErrorKind::Unintelligible, 15),
     ];
+
+    /// Whether nobody can tell what the call left behind. Any other failure left everything as it was.
+    #[must_use]
+    pub const fn leaves_doubt(self) -> bool {
+        matches!(self, ErrorKind::Panicked | ErrorKind::DeviceLost | ErrorKind::Unintelligible)
+    }
 
     /// Its number in an [`ErrorRecord`](crate::abi::ErrorRecord).
     #[must_use]
@@ -102,6 +114,19 @@ impl BackingError {
     #[must_use]
     pub fn unknown_id(id: impl fmt::Display) -> Self {
         Self::new(ErrorKind::UnknownId, format!("{id} is not live here: it was never made, or was released"))
+    }
+
+    /// The failure that a caught panic of `whose` code is, with its words. The payload is leaked: dropping it might panic
+    /// again.
+    #[must_use]
+    pub fn from_panic(whose: impl fmt::Display, payload: Box<dyn Any + Send>) -> Self {
+        let words = payload
+            .downcast_ref::<&str>()
+            .map(|text| (*text).to_owned())
+            .or_else(|| payload.downcast_ref::<String>().cloned())
+            .unwrap_or_else(|| "a payload that is no text".to_owned());
+        std::mem::forget(payload);
+        Self::new(ErrorKind::Panicked, format!("{whose} panicked: {words}"))
     }
 
     /// No physical memory is left for `requested_bytes`.
@@ -183,5 +208,19 @@ mod tests {
         }
         assert_eq!(ErrorKind::from_number(0), ErrorKind::Internal);
         assert_eq!(ErrorKind::from_number(4_000_000), ErrorKind::Internal);
+    }
+
+    #[test]
+    fn a_panic_is_told_with_its_words_and_its_payload_is_never_dropped() {
+        struct Bomb;
+        impl Drop for Bomb {
+            fn drop(&mut self) {
+                panic!("dropped");
+            }
+        }
+        let words = |payload| BackingError::from_panic("the plugin", payload).message().to_owned();
+        assert_eq!(words(Box::new("a word")), "the plugin panicked: a word");
+        assert_eq!(words(Box::new("a word".to_owned())), "the plugin panicked: a word");
+        assert_eq!(words(Box::new(Bomb)), "the plugin panicked: a payload that is no text");
     }
 }

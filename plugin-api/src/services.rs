@@ -1,8 +1,8 @@
 //! What the host offers to a backing: a log, the identities of its books, charge and refund.
 #![expect(unsafe_code, reason = "calls the host through a C-shaped table")]
 
-use crate::abi::{ErrorRecord, HostServicesTable, STATUS_OK, STATUS_PANICKED, Text};
-use crate::{AuthorityId, BackingError, Domain, ErrorKind, MemoryRole};
+use crate::abi::{ErrorRecord, HostServicesTable, Text};
+use crate::{AuthorityId, BackingError, Domain, MemoryRole};
 use std::fmt;
 
 /// How much a line of log matters.
@@ -88,48 +88,40 @@ impl HostServices {
     ///
     /// # Errors
     ///
-    /// [`WrongState`](ErrorKind::WrongState) after the backing's end.
+    /// [`WrongState`](crate::ErrorKind::WrongState) after the backing's end.
     pub fn authority(&self, domain: Domain) -> Result<AuthorityId, BackingError> {
         let mut bytes = [0; 16];
         let mut error = ErrorRecord::empty();
         // SAFETY: invariant 1; both out-parameters are ours for the call.
         let status =
             unsafe { (self.table.authority)(self.table.context, domain.into(), &raw mut bytes, &raw mut error) };
-        outcome(status, &error).map(|()| AuthorityId::from_bytes(bytes))
+        error.answer(status).map(|()| AuthorityId::from_bytes(bytes))
     }
 
     /// Charges physical bytes to the domain before they are taken.
     ///
     /// # Errors
     ///
-    /// [`BudgetRefused`](ErrorKind::BudgetRefused) when the limit would be passed; nothing is charged then.
+    /// [`BudgetRefused`](crate::ErrorKind::BudgetRefused) when the limit would be passed; nothing is charged then.
     pub fn charge(&self, domain: Domain, bytes: u64, role: MemoryRole) -> Result<(), BackingError> {
         let mut error = ErrorRecord::empty();
         // SAFETY: invariant 1; the error record is ours for the call.
         let status =
             unsafe { (self.table.charge)(self.table.context, domain.into(), bytes, role.into(), &raw mut error) };
-        outcome(status, &error)
+        error.answer(status)
     }
 
     /// Gives back bytes that this backing charged.
     ///
     /// # Errors
     ///
-    /// [`InvalidRequest`](ErrorKind::InvalidRequest) when the backing has not charged as much; nothing is refunded,
+    /// [`InvalidRequest`](crate::ErrorKind::InvalidRequest) when the backing has not charged as much; nothing is refunded,
     /// and the host takes the backing out of service.
     pub fn refund(&self, domain: Domain, bytes: u64) -> Result<(), BackingError> {
         let mut error = ErrorRecord::empty();
         // SAFETY: invariant 1; the error record is ours for the call.
         let status = unsafe { (self.table.refund)(self.table.context, domain.into(), bytes, &raw mut error) };
-        outcome(status, &error)
-    }
-}
-
-fn outcome(status: u32, error: &ErrorRecord) -> Result<(), BackingError> {
-    match status {
-        STATUS_OK => Ok(()),
-        STATUS_PANICKED => Err(BackingError::new(ErrorKind::Internal, "the host panicked in a service")),
-        _ => Err(error.read()),
+        error.answer(status)
     }
 }
 

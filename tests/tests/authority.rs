@@ -228,7 +228,9 @@ fn the_services_of_a_backing_that_has_ended_answer_failures_and_change_nothing()
     let answers = std::thread::spawn(move || {
         [
             services.charge(Domain::Host, GRANULE, MemoryRole::Weights),
+            services.charge(Domain::Device(3), GRANULE, MemoryRole::Weights),
             services.refund(Domain::Host, GRANULE),
+            services.refund(Domain::Device(3), GRANULE),
             services.authority(Domain::Device(3)).map(|_| ()),
         ]
     });

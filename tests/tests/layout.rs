@@ -70,7 +70,7 @@ fn a_plugin_with_one_more_field_in_a_table_is_refused_before_anything_is_called(
             "pub struct VirtualBackingTable { /// One more.\n pub trim_bytes: u64,",
         ),
         (
-            "plugin-api/src/abi/plugin_side.rs",
+            "plugin-api/src/abi/plugin_side/virtual_backing.rs",
             "VirtualBackingTable { granularity,",
             "VirtualBackingTable { trim_bytes: 0, granularity,",
         ),
@@ -81,9 +81,9 @@ fn a_plugin_with_one_more_field_in_a_table_is_refused_before_anything_is_called(
             "if true { std::process::abort() }\n PluginRoot { plugin: ",
         ),
         (
-            "plugin-api/src/abi/plugin_side.rs",
-            "let entries = catch_unwind",
-            "if true { std::process::abort() }\n let entries = catch_unwind",
+            "plugin-api/src/abi/plugin_side/library.rs",
+            "let table = catch_unwind",
+            "if true { std::process::abort() }\n let table = catch_unwind",
         ),
     ];
     let Some((registry, host)) = host_of_changed(&changes) else { return };
@@ -107,31 +107,67 @@ fn a_plugin_with_tables_of_a_newer_version_is_refused_with_both_versions() {
 }
 
 #[test]
-fn a_device_of_a_tier_that_is_not_known_is_rejected_at_discovery() {
-    let changes = [("plugin-api/src/abi/records.rs", "Tier::Host => 1,", "Tier::Host => 9,")];
-    let Some((_registry, host)) = host_of_changed(&changes) else { return };
-    let reason = rejection(&host, Stage::Discover);
-    assert_eq!(reason, "the tier of its device is not known to this host; report this to the plugin's author");
-    assert_eq!(host.snapshot().domains.len(), 1, "no books are opened for it");
+fn a_tier_or_an_accounting_that_is_not_known_is_rejected_at_discovery() {
+    for (from, to, what) in [
+        ("Tier::Host => 1,", "Tier::Host => 9,", "the tier of its device"),
+        ("Accounting::Buffer => Self { kind: 0,", "Accounting::Buffer => Self { kind: 9,", "its kind of accounting"),
+    ] {
+        let Some((_registry, host)) = host_of_changed(&[("plugin-api/src/abi/records.rs", from, to)]) else { return };
+        let reason = rejection(&host, Stage::Discover);
+        assert_eq!(reason, format!("{what} is not known to this host; report this to the plugin's author"));
+        assert_eq!(host.snapshot().domains.len(), 1, "no books are opened for it");
+    }
+}
+
+/// `changed` of a host, whose commit or decommit does what it is asked and then answers status 9.
+fn assert_status_counts_as_the_worst(change: Change, operation: &str, used_bytes: u64) {
+    let Some((_registry, host)) = host_of_changed(&[change]) else { return };
+    let used = || host.snapshot().domain(Domain::Host).expect("has books").used_bytes;
+    let backing = host.backing("changed").expect("is ready");
+    let mut buffer = host.buffer(&backing, &BufferSpec::new(1 << 20)).expect("is admitted");
+    let error = buffer.grow_to(8192).and_then(|()| buffer.shrink_to(4096)).expect_err("who knows what was done?");
+    assert_eq!(error.kind(), ErrorKind::OutOfService, "{error}");
+    let words = format!("{operation} failed: its status 9 is not known");
+    assert!(error.to_string().contains(&words), "{error}");
+    assert_eq!(used(), used_bytes, "what is there stays charged, as the backing tells when it is asked");
+    let state = host.backings().into_iter().next().expect("is reported").state;
+    let retired = BackingState::Retired { reason: format!("{operation}: its status 9 is not known") };
+    assert_eq!(state, retired);
+    buffer.close().expect("what it holds is still given back");
+    assert_eq!(used(), 0);
 }
 
 #[test]
-fn a_status_or_outcome_that_is_not_known_counts_as_the_worst() {
-    let changes = [
-        ("plugin-api/src/abi/mod.rs", "pub const STATUS_FAILED: u32 = 1;", "pub const STATUS_FAILED: u32 = 9;"),
-        ("plugin-api/src/abi/mod.rs", "pub const OUTCOME_COMPLETE: u32 = 0;", "pub const OUTCOME_COMPLETE: u32 = 7;"),
-    ];
+fn a_status_that_is_not_known_counts_as_the_worst() {
+    let change = (
+        "plugin-api/src/abi/plugin_side/virtual_backing.rs",
+        "|backing, ranges| backing.commit(ranges)) }",
+        "|backing, ranges| backing.commit(ranges)) + 9 }",
+    );
+    assert_status_counts_as_the_worst(change, "commit", 8192);
+    let change = (
+        "plugin-api/src/abi/plugin_side/virtual_backing.rs",
+        "|backing, ranges| backing.decommit(ranges)) }",
+        "|backing, ranges| backing.decommit(ranges)) + 9 }",
+    );
+    assert_status_counts_as_the_worst(change, "decommit", 4096);
+}
+
+#[test]
+fn an_outcome_that_is_not_known_counts_as_the_worst() {
+    let changes =
+        [("plugin-api/src/abi/mod.rs", "pub const OUTCOME_COMPLETE: u32 = 0;", "pub const OUTCOME_COMPLETE: u32 = 7;")];
     let Some((_registry, host)) = host_of_changed(&changes) else { return };
     let backing = host.backing("changed").expect("is ready");
-    let error = host.buffer(&backing, &BufferSpec::new(1 << 60)).expect_err("no such address space");
-    assert_eq!(error.kind(), ErrorKind::Backing);
-    assert!(error.to_string().contains("the plugin answered status 9, which is not known"), "{error}");
     let mut buffer = host.buffer(&backing, &BufferSpec::new(1 << 20)).expect("is admitted");
     buffer.grow_to(8192).expect("grows");
     let error = buffer.close().expect_err("the outcome is not known to be complete");
     assert_eq!(error.kind(), ErrorKind::NotReleased);
-    assert!(error.to_string().contains("8192 bytes stay charged: call reap() to try again"), "{error}");
+    let words = "release failed: its outcome 7 is not known; 8192 bytes stay charged: call reap() to try again";
+    assert!(error.to_string().contains(words), "{error}");
     assert_eq!(host.snapshot().domain(Domain::Host).expect("has books").used_bytes, 8192);
+    let state = host.backings().into_iter().next().expect("is reported").state;
+    assert_eq!(state, BackingState::Retired { reason: "release: its outcome 7 is not known".to_owned() });
 }
 
 #[test]

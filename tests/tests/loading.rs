@@ -91,8 +91,14 @@ fn the_second_library_is_not_taken_for_the_first() {
         assert!(device_name(&host, "rogue").starts_with("plain memory"), "{order:?}");
         assert_eq!(device_name(&host, "mmap"), "host memory", "{order:?}");
         let finding = |name| report(&host, name).stages.into_iter().find(|stage| stage.stage == Stage::Load);
-        assert_eq!(finding("rogue").unwrap().finding, "backing \"ledgered\" of leasehold-rogue 0.0.0");
-        assert_eq!(finding("mmap").unwrap().finding, "backing \"host-mmap\" of leasehold-host-mmap 0.1.0");
+        assert_eq!(
+            finding("rogue").unwrap().finding,
+            "backing \"ledgered\" of leasehold-rogue 0.0.0: plain memory that charges its host"
+        );
+        assert_eq!(
+            finding("mmap").unwrap().finding,
+            "backing \"host-mmap\" of leasehold-host-mmap 0.1.0: host memory that grows in place, by mmap and mprotect"
+        );
         assert_works(&host, "rogue");
         assert_works(&host, "mmap");
     }

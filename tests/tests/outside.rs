@@ -3,6 +3,7 @@
 use leasehold::{AllocationSpec, BufferSpec, Domain, Host};
 use leasehold_plugin_api as api;
 use leasehold_tests::fault::{Call, Fault, Faults, Strikes};
+use leasehold_tests::plugins;
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
 
@@ -135,4 +136,36 @@ fn an_attempt_that_fails_is_no_peak() {
     assert_eq!(peak(), 3 * PAGE);
     host.governor().restart_peak(Domain::Host).unwrap();
     assert_eq!(peak(), PAGE);
+}
+
+/// Shrinks as it is dropped, so that it calls the backing from whatever is left of a thread.
+struct ShrinksAtTheEnd(leasehold::Buffer);
+
+impl Drop for ShrinksAtTheEnd {
+    fn drop(&mut self) {
+        self.0.shrink_to(PAGE).unwrap();
+    }
+}
+
+thread_local! {
+    static LAST: std::cell::RefCell<Option<ShrinksAtTheEnd>> = const { std::cell::RefCell::new(None) };
+}
+
+#[test]
+fn a_buffer_that_ends_with_its_thread_is_given_back_and_its_backing_goes_on() {
+    let registry =
+        plugins::Registry::new().backing("host-mmap", &plugins::text(&plugins::library("leasehold_host_mmap")), "");
+    let host = registry.builder().limit(Domain::Host, 1 << 20).load().unwrap();
+    let backing = host.backing("host-mmap").unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            // In place before the first call of this thread, and so destroyed after whatever the calls keep for it.
+            LAST.with(|last| assert!(last.borrow().is_none()));
+            let mut buffer = host.buffer(&backing, &BufferSpec::new(16 * PAGE)).unwrap();
+            buffer.grow_to(10 * PAGE).unwrap();
+            LAST.set(Some(ShrinksAtTheEnd(buffer)));
+        });
+    });
+    assert_eq!(host.backings()[0].state, leasehold::BackingState::Ready);
+    assert_eq!(host.snapshot().domain(Domain::Host).unwrap().used_bytes, 0);
 }

@@ -2,7 +2,9 @@
 //!
 //! Each check answers the breach in words, or nothing. Nothing here calls a backing.
 
-use leasehold_plugin_api::{Accounting, Address, Allocation, Change, CommitRange, Region, ReserveRequest};
+use leasehold_plugin_api::{
+    Accounting, Address, AllocateRequest, Allocation, Change, CommitRange, Region, ReserveRequest,
+};
 
 /// A granularity: a power of two.
 pub(super) fn granularity(granularity: u64) -> Result<(), String> {
@@ -24,12 +26,16 @@ pub(super) fn region(request: &ReserveRequest, region: &Region) -> Result<Addres
     extent("reserve", region.base, region.bytes, request.align)
 }
 
-/// An allocation: at least the bytes that were asked for, at an aligned base that is not null. Answers the end.
-pub(super) fn allocation(bytes: u64, align: u64, allocation: &Allocation) -> Result<Address, String> {
-    if allocation.bytes < bytes {
-        return Err(format!("allocate answered {} bytes, asked for {bytes}", allocation.bytes));
+/// An allocation: the id and at least the bytes that were asked for, at an aligned base that is not null. Answers the
+/// end.
+pub(super) fn allocation(request: &AllocateRequest, allocation: &Allocation) -> Result<Address, String> {
+    if allocation.id != request.id {
+        return Err(format!("allocate answered {} for {}", allocation.id, request.id));
     }
-    extent("allocate", allocation.base, allocation.bytes, align)
+    if allocation.bytes < request.bytes {
+        return Err(format!("allocate answered {} bytes, asked for {}", allocation.bytes, request.bytes));
+    }
+    extent("allocate", allocation.base, allocation.bytes, request.align)
 }
 
 fn extent(operation: &str, base: Address, bytes: u64, align: u64) -> Result<Address, String> {
@@ -73,6 +79,17 @@ fn exactly(
     };
     if is_wrong {
         return Err(format!("{operation} answered {owned_bytes} bytes {when} owned, asked for {asked}"));
+    }
+    Ok(())
+}
+
+/// A cost: no more than was asked for is newly mapped or newly owned. Parked memory is owned already, and memory may be
+/// owned before it is mapped, so that neither bounds the other.
+pub(super) fn cost(ranges: &[CommitRange], change: Change) -> Result<(), String> {
+    let asked = total(ranges);
+    let Change { mapped_bytes, owned_bytes } = change;
+    if mapped_bytes > asked || owned_bytes > asked {
+        return Err(format!("cost answered {mapped_bytes} bytes mapped, {owned_bytes} owned, asked for {asked}"));
     }
     Ok(())
 }

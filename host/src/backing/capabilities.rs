@@ -1,7 +1,5 @@
 //! What a backing offers, asked once when it is created and compared at every admission.
 
-use leasehold_plugin_api::Backing;
-
 /// What a backing offers beyond plain allocation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Capabilities {
@@ -23,13 +21,9 @@ impl Presence {
 }
 
 impl Capabilities {
-    /// Asks the backing.
-    pub(crate) fn ask(backing: &dyn Backing) -> Self {
-        Self {
-            granularity: backing.as_virtual_backing().map(|capability| capability.granularity()),
-            shared_mapping: Presence::of(backing.as_shared_mapping()),
-            transfer: Presence::of(backing.as_transfer()),
-        }
+    /// The answers of discovery.
+    pub(super) fn new<S, T>(granularity: Option<u64>, shared_mapping: Option<S>, transfer: Option<T>) -> Self {
+        Self { granularity, shared_mapping: Presence::of(shared_mapping), transfer: Presence::of(transfer) }
     }
 
     /// The unit of commit in bytes, where address space can be reserved and committed.

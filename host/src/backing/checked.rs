@@ -1,14 +1,15 @@
 //! Every call to a backing, with its answer checked.
 //!
-//! Input: a `dyn Backing`, loaded or linked in. Output: answers that keep the contract, or a [`BackingFault`]. It owns
+//! Input: a backing that was made, loaded or linked in. Output: answers that keep the contract, or a [`BackingFault`]. It owns
 //! the backing (dropping it destroys it), what the backing could not give back, and the backing's services. A backing
 //! that breaks the contract, panics or loses its device is taken out of service: it gets no new work, but what it holds
 //! is still given back to it. Any thread may call; no lock is held across a call to the backing.
 //!
 //! What it does *not* do: charge budgets (see `buffer`), or load anything (see `loader`).
 
+use super::made::{Discovery, MadeBacking, contain};
 use super::quarantine::{Quarantined, ReapReport};
-use super::{AddressMap, Capabilities, ServiceContext, answers, imported, quietly};
+use super::{AddressMap, Capabilities, ServiceContext, answers, quietly};
 use crate::error::{BackingFault, Operation, Unreleased};
 use crate::governor::{DomainBooks, Lease};
 use leasehold_plugin_api::{
@@ -17,7 +18,6 @@ use leasehold_plugin_api::{
     VirtualBacking,
 };
 use std::fmt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -40,7 +40,7 @@ pub(crate) struct Placement {
 /// A backing whose every answer is checked.
 pub(crate) struct CheckedBacking {
     name: Arc<str>,
-    inner: Box<dyn Backing>,
+    inner: MadeBacking,
     description: Description,
     accounting: Accounting,
     capabilities: Capabilities,
@@ -50,59 +50,10 @@ pub(crate) struct CheckedBacking {
     services: &'static ServiceContext,
 }
 
-/// What a backing said of itself when it was created.
-pub(crate) struct Discovery {
-    pub(crate) description: Description,
-    pub(crate) accounting: Accounting,
-    pub(crate) capabilities: Capabilities,
-}
-
-impl Discovery {
-    /// Asks everything once, and refuses what could never be used.
-    pub(crate) fn ask(inner: &dyn Backing) -> Result<Self, BackingError> {
-        let _ = imported::take_unanswered();
-        let discovery = contain(|| {
-            Ok(Self {
-                description: inner.describe(),
-                accounting: inner.accounting(),
-                capabilities: Capabilities::ask(inner),
-            })
-        })?;
-        if let Some(error) = imported::take_unanswered() {
-            return Err(error);
-        }
-        if let Some(granularity) = discovery.capabilities.granularity() {
-            answers::granularity(granularity).map_err(|breach| BackingError::new(ErrorKind::Internal, breach))?;
-        }
-        Ok(discovery)
-    }
-}
-
-/// Runs a call to a backing; a panic of code that is linked in becomes an error, as it does across a library.
-pub(crate) fn contain<T>(call: impl FnOnce() -> Result<T, BackingError>) -> Result<T, BackingError> {
-    catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|payload| {
-        let words = payload
-            .downcast_ref::<&str>()
-            .map(|text| (*text).to_owned())
-            .or_else(|| payload.downcast_ref::<String>().cloned())
-            .unwrap_or_else(|| "a payload that is no text".to_owned());
-        std::mem::forget(payload);
-        Err(BackingError::new(ErrorKind::Panicked, format!("the plugin panicked: {words}")))
-    })
-}
-
-/// Ends a backing that was made.
-pub(crate) fn destroy(backing: Box<dyn Backing>) -> Result<(), BackingError> {
-    contain(|| {
-        drop(backing);
-        Ok(())
-    })
-}
-
 impl CheckedBacking {
     pub(crate) fn new(
         name: Arc<str>,
-        inner: Box<dyn Backing>,
+        inner: MadeBacking,
         discovery: Discovery,
         books: Arc<DomainBooks>,
         addresses: Arc<AddressMap>,
@@ -141,7 +92,7 @@ impl CheckedBacking {
     /// Asks everything again: an answer that changed takes the backing out of service.
     pub(crate) fn discover_again(&self) -> Result<(), BackingFault> {
         self.in_service(Operation::Discover)?;
-        let now = self.call(Operation::Discover, || Discovery::ask(&*self.inner))?;
+        let now = self.call(Operation::Discover, || self.inner.discover())?;
         let changed = [
             ("its description", now.description != self.description),
             ("its accounting", now.accounting != self.accounting),
@@ -199,7 +150,9 @@ impl CheckedBacking {
 
     /// What committing the ranges would change.
     pub(crate) fn cost(&self, ranges: &[CommitRange]) -> Result<Change, BackingFault> {
-        self.virtual_call(Operation::Cost, |backing| backing.cost(ranges))
+        let change = self.virtual_call(Operation::Cost, |backing| backing.cost(ranges))?;
+        answers::cost(ranges, change).map_err(|breach| self.breach(Operation::Cost, breach))?;
+        Ok(change)
     }
 
     /// What a region still has committed after a decommit from `most` to `least` bytes failed. An answer outside of that
@@ -232,10 +185,8 @@ impl CheckedBacking {
                 return Err(fault);
             }
         };
-        let named = if allocation.id == request.id { Ok(()) } else { Err("allocate answered another id".to_owned()) };
-        let checked = named
-            .and_then(|()| answers::allocation(bytes, align, &allocation))
-            .and_then(|end| self.take_addresses(allocation.base, end));
+        let checked =
+            answers::allocation(&request, &allocation).and_then(|end| self.take_addresses(allocation.base, end));
         match checked {
             Ok(()) => Ok((allocation, lease)),
             Err(breach) => {
@@ -353,7 +304,7 @@ impl CheckedBacking {
             let backing = Arc::clone(&self.name);
             return Err(BackingFault::Unsupported { backing, operation, capability: "virtual-backing" });
         }
-        match self.call(operation, || Ok(self.inner.as_virtual_backing()))? {
+        match self.call(operation, || self.inner.virtual_backing())? {
             Some(backing) => self.call(operation, || call(backing)),
             None => {
                 let breach = "it no longer offers virtual-backing, as it did at first";
@@ -372,7 +323,7 @@ impl CheckedBacking {
 
     /// Takes the backing out of service where the failure says that it must not go on.
     fn note(&self, operation: Operation, error: &BackingError) {
-        if matches!(error.kind(), ErrorKind::Panicked | ErrorKind::DeviceLost) {
+        if error.kind().leaves_doubt() {
             self.services.retire(format!("{operation}: {error}"));
         }
     }
@@ -397,8 +348,8 @@ fn broken(breach: &str) -> String {
 
 impl Drop for CheckedBacking {
     fn drop(&mut self) {
-        let inner = std::mem::replace(&mut self.inner, Box::new(Ended));
-        if let Err(error) = destroy(inner) {
+        let inner = std::mem::replace(&mut self.inner, MadeBacking::Linked(Box::new(Ended)));
+        if let Err(error) = inner.destroy() {
             quietly(|| tracing::error!(backing = &*self.name, "its end failed: {error}"));
         }
         self.services.close();

@@ -2,15 +2,16 @@
 //!
 //! ```text
 //!   tables (.so) ─► ImportedBacking ─┐
-//!                                    ├─► dyn Backing ─► CheckedBacking ─► buffers, allocations
-//!   linked in ───────────────────────┘                     │
+//!                                    ├─► MadeBacking ─► CheckedBacking ─► buffers, allocations
+//!   linked in ────► dyn Backing ─────┘                     │
 //!        ▲                                                 ├─ AddressMap: what is where
 //!        └── ServiceContext: log, authority, charge ◄──────┤
 //!                                                          └─ Quarantine: what could not be given back
 //! ```
 //!
-//! * `imported`: a `dyn Backing` that calls through the tables. The only unsafe code here, with `services`.
+//! * `imported`, `foreign`: a backing that is called through its tables. The only unsafe code here, with `services`.
 //! * `services`: the host's side of `HostServices`.
+//! * `made`: a backing that came through either door, and what it says of itself.
 //! * `checked`: every call with its answer checked; a backing that breaks the contract is taken out of service.
 //! * `capabilities`: asked once, compared for ever after.
 //!
@@ -20,14 +21,17 @@ mod address_map;
 mod answers;
 mod capabilities;
 mod checked;
+mod foreign;
 mod imported;
+mod made;
 mod quarantine;
 mod services;
 
 pub(crate) use address_map::AddressMap;
 pub use capabilities::Capabilities;
-pub(crate) use checked::{CheckedBacking, Discovery, Placement, contain, destroy};
+pub(crate) use checked::{CheckedBacking, Placement};
 pub(crate) use imported::ForeignEntry;
+pub(crate) use made::{MadeBacking, contain};
 pub use quarantine::ReapReport;
 pub(crate) use services::ServiceContext;
 

@@ -106,14 +106,18 @@ impl ServiceContext {
         }
     }
 
-    /// The books of a domain, opened where nobody has asked for them yet.
+    /// The books of a domain, opened where nobody has asked for them yet. The end can't come in between: after it none
+    /// are opened.
     fn books(&self, domain: Domain) -> Result<Arc<DomainBooks>, BackingError> {
+        let accounts = self.accounts.lock().unwrap_or_else(PoisonError::into_inner);
+        if accounts.is_none() {
+            return Err(ended());
+        }
         self.governor.open(domain).map_err(|error| BackingError::new(ErrorKind::Internal, error.to_string()))
     }
 
     fn authority(&self, domain: Domain) -> Result<AuthorityId, BackingError> {
-        let is_open = self.accounts.lock().unwrap_or_else(PoisonError::into_inner).is_some();
-        if is_open { Ok(self.books(domain)?.authority()) } else { Err(ended()) }
+        Ok(self.books(domain)?.authority())
     }
 
     fn charge(&self, domain: Domain, bytes: u64, role: MemoryRole) -> Result<(), BackingError> {
@@ -164,19 +168,15 @@ unsafe fn serve(
 ) -> u32 {
     // SAFETY: the caller promises a context, and contexts live for ever.
     let context = unsafe { &*context.cast::<ServiceContext>() };
-    match catch_unwind(AssertUnwindSafe(|| service(context))) {
-        Ok(Ok(())) => STATUS_OK,
-        Ok(Err(failure)) => {
-            // SAFETY: the caller promises the record.
-            let error = unsafe { &mut *error };
-            error.write(&failure);
-            STATUS_FAILED
-        }
-        Err(payload) => {
-            std::mem::forget(payload);
-            STATUS_PANICKED
-        }
-    }
+    let (status, failure) = match catch_unwind(AssertUnwindSafe(|| service(context))) {
+        Ok(Ok(())) => return STATUS_OK,
+        Ok(Err(failure)) => (STATUS_FAILED, failure),
+        Err(payload) => (STATUS_PANICKED, BackingError::from_panic("the host", payload)),
+    };
+    // SAFETY: the caller promises the record.
+    let error = unsafe { &mut *error };
+    error.write(&failure);
+    status
 }
 
 fn domain_of(record: DomainRecord) -> Result<Domain, BackingError> {
@@ -244,4 +244,19 @@ unsafe extern "C" fn charge(
 unsafe extern "C" fn refund(context: *const c_void, domain: DomainRecord, bytes: u64, error: *mut ErrorRecord) -> u32 {
     // SAFETY: the plugin keeps the rules of the table.
     unsafe { serve(context, error, |context| context.refund(domain_of(domain)?, bytes)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_of_a_service_is_told_with_its_words() {
+        let context = ServiceContext::open("any".into(), Arc::default());
+        let mut error = ErrorRecord::empty();
+        // SAFETY: the context was just opened, and the record is ours.
+        let status = unsafe { serve(ptr::from_ref(context).cast(), &raw mut error, |_| panic!("some words")) };
+        let failure = error.answer(status).expect_err("it panicked");
+        assert_eq!((failure.kind(), failure.message()), (ErrorKind::Panicked, "the host panicked: some words"));
+    }
 }

@@ -69,9 +69,7 @@ impl BackingFault {
     pub(crate) fn leaves_doubt(&self) -> bool {
         match self {
             Self::Breach { .. } => true,
-            Self::Failed { error, .. } => {
-                matches!(error.kind(), api::ErrorKind::Panicked | api::ErrorKind::DeviceLost)
-            }
+            Self::Failed { error, .. } => error.kind().leaves_doubt(),
             Self::OutOfService { .. } | Self::Unsupported { .. } => false,
         }
     }
@@ -104,7 +102,7 @@ fn kind_of(kind: api::ErrorKind) -> ErrorKind {
         api::ErrorKind::BudgetRefused => ErrorKind::TierExhausted,
         api::ErrorKind::InvalidRequest => ErrorKind::InvalidRequest,
         api::ErrorKind::Unsupported => ErrorKind::Unsupported,
-        api::ErrorKind::DeviceLost | api::ErrorKind::Panicked => ErrorKind::OutOfService,
+        kind if kind.leaves_doubt() => ErrorKind::OutOfService,
         _ => ErrorKind::Backing,
     }
 }

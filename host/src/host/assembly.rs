@@ -5,7 +5,7 @@
 
 use super::entry::Entry;
 use super::report::{BackingState, Stage};
-use crate::backing::{AddressMap, CheckedBacking, Discovery, ServiceContext, contain, destroy};
+use crate::backing::{AddressMap, CheckedBacking, MadeBacking, ServiceContext, contain};
 use crate::error::Error;
 use crate::governor::{DomainBooks, GovernorCore};
 use crate::loader::{Door, Plugin};
@@ -96,7 +96,8 @@ impl Assembly {
                 entry.rejected(Stage::Load, error.to_string())
             }
             Ok(offer) => {
-                entry.passed(Stage::Load, format!("backing {:?} of {}", offer.name(), offer.package()));
+                let (name, package, summary) = (offer.name(), offer.package(), offer.summary());
+                entry.passed(Stage::Load, format!("backing {name:?} of {package}: {summary}"));
                 self.create(entry, |services| offer.create(&written.options, services))
             }
         }
@@ -110,13 +111,13 @@ impl Assembly {
             Enablement::DisabledBySelection(reason) => return disabled(entry, &reason),
             _ => entry.passed(Stage::Registry, "brought by the program"),
         }
-        self.create(entry, |services| contain(|| (brought.create)(services)))
+        self.create(entry, |services| contain(|| (brought.create)(services)).map(MadeBacking::Linked))
     }
 
     fn create(
         &mut self,
         mut entry: Entry,
-        create: impl FnOnce(HostServices) -> Result<Box<dyn Backing>, BackingError>,
+        create: impl FnOnce(HostServices) -> Result<MadeBacking, BackingError>,
     ) -> Entry {
         let context = ServiceContext::open(Arc::clone(&entry.name), Arc::clone(&self.core));
         let backing = match create(context.services()) {
@@ -131,12 +132,12 @@ impl Assembly {
         self.discover(entry, backing, context)
     }
 
-    fn discover(&mut self, mut entry: Entry, backing: Box<dyn Backing>, context: &'static ServiceContext) -> Entry {
-        let discovery = match Discovery::ask(&*backing) {
+    fn discover(&mut self, mut entry: Entry, backing: MadeBacking, context: &'static ServiceContext) -> Entry {
+        let discovery = match backing.discover() {
             Ok(discovery) => discovery,
             Err(error) => {
                 // Refused after it was made: it is still destroyed.
-                let _ = destroy(backing);
+                let _ = backing.destroy();
                 context.close();
                 return entry.rejected(Stage::Discover, format!("{error}; report this to the plugin's author"));
             }
@@ -148,7 +149,7 @@ impl Assembly {
         let books = match self.settle(domain, &discovery.description) {
             Ok(books) => books,
             Err(error) => {
-                let _ = destroy(backing);
+                let _ = backing.destroy();
                 context.close();
                 return entry.rejected(Stage::Books, error.to_string());
             }

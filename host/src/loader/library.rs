@@ -94,9 +94,7 @@ fn one_line(difference: &str) -> String {
 
 fn entries(root: PluginRootRef) -> Result<Vec<ForeignEntry>, LoadError> {
     let wrong = |why: String| LoadError::new(LoadStage::Door, why, "report this to the plugin's author");
-    let plugin = root.plugin();
-    // SAFETY: the layout was checked; a plugin takes null services, as it makes no backing yet.
-    let table = unsafe { plugin(std::ptr::null()) };
+    let table = root.plugin()();
     // SAFETY: a table, where there is one, is valid for the life of the process.
     let table = unsafe { table.as_ref() }.ok_or_else(|| wrong("answered no table".to_owned()))?;
     if table.version != TABLES_VERSION {

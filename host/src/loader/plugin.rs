@@ -2,8 +2,8 @@
 
 use super::error::{LoadError, LoadStage};
 use super::{candidate, library};
-use crate::backing::{ForeignEntry, contain};
-use leasehold_plugin_api::{Backing, BackingError, BackingRegistration, HostServices, Options};
+use crate::backing::{ForeignEntry, MadeBacking, contain};
+use leasehold_plugin_api::{BackingError, BackingRegistration, HostServices, Options};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -95,6 +95,14 @@ impl Offer {
         }
     }
 
+    /// What it is, in a few words.
+    pub(crate) fn summary(&self) -> String {
+        match self {
+            Offer::Linked(registration) => registration.summary().to_owned(),
+            Offer::Loaded(entry) => entry.summary(),
+        }
+    }
+
     /// The package that it comes from, with its version.
     pub(crate) fn package(&self) -> String {
         match self {
@@ -104,10 +112,10 @@ impl Offer {
     }
 
     /// Makes a backing.
-    pub(crate) fn create(&self, options: &Options, services: HostServices) -> Result<Box<dyn Backing>, BackingError> {
+    pub(crate) fn create(&self, options: &Options, services: HostServices) -> Result<MadeBacking, BackingError> {
         match self {
-            Offer::Linked(registration) => contain(|| registration.create(options, services)),
-            Offer::Loaded(entry) => Ok(Box::new(entry.create(options, services)?)),
+            Offer::Linked(registration) => contain(|| registration.create(options, services)).map(MadeBacking::Linked),
+            Offer::Loaded(entry) => entry.create(options, services).map(MadeBacking::Loaded),
         }
     }
 }

@@ -1,112 +1,18 @@
-//! What is passed across the boundary, and its conversion from and to the contract's values.
+//! The contract's values as plain data of fixed layout, and their conversion both ways.
 //!
-//! All records are plain data of fixed layout. A number that the reader does not know counts as the worst there is.
+//! A number that the reader does not know counts as the worst there is. Failures are in `error_record`, outcomes in
+//! `release`, what a backing is made from in `creation`.
 
+use super::text::{copy_text, read_text};
 use crate::{
-    Accounting, Address, AllocateRequest, Allocation, AllocationId, AuthorityId, BackingError, Change, Description,
-    DeviceKey, Domain, ErrorKind, HolderId, HostAccess, MemoryRole, Prefix, PrefixId, PrefixRequest, Region, RegionId,
-    ReleaseOutcome, ReleaseTarget, ReserveRequest, StepScope, Tier,
+    Accounting, Address, AllocateRequest, Allocation, AllocationId, AuthorityId, Change, Description, DeviceKey,
+    Domain, HolderId, HostAccess, MemoryRole, Prefix, PrefixId, PrefixRequest, Region, RegionId, ReserveRequest,
+    StepScope, Tier,
 };
 use abi_stable::StableAbi;
-use std::ffi::c_void;
-
-/// Bytes of message that an [`ErrorRecord`] holds.
-pub const MESSAGE_BYTES: usize = 440;
 
 /// Bytes of device name that a [`DescriptionRecord`] holds.
 pub const NAME_BYTES: usize = 255;
-
-/// Borrowed UTF-8 bytes. Valid for as long as the operation that passes them says.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, StableAbi)]
-pub struct Text {
-    /// First byte; may be anything when `len` is 0.
-    pub data: *const u8,
-    /// Number of bytes.
-    pub len: usize,
-}
-
-impl Text {
-    /// Borrows a text.
-    #[must_use]
-    pub fn borrow(text: &str) -> Self {
-        Self { data: text.as_ptr(), len: text.len() }
-    }
-}
-
-/// The caller-owned account of a failure. The caller clears it, the callee writes it on failure only.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, StableAbi)]
-pub struct ErrorRecord {
-    kind: u32,
-    has_native_code: u32,
-    native_code: i64,
-    requested_bytes: u64,
-    available_bytes: u64,
-    message_len: usize,
-    message: [u8; MESSAGE_BYTES],
-}
-
-impl ErrorRecord {
-    /// A record with nothing in it.
-    #[must_use]
-    pub const fn empty() -> Self {
-        Self {
-            kind: 0,
-            has_native_code: 0,
-            native_code: 0,
-            requested_bytes: 0,
-            available_bytes: 0,
-            message_len: 0,
-            message: [0; MESSAGE_BYTES],
-        }
-    }
-
-    /// Empties the record for another call. The bytes of the message stay, out of reach.
-    pub fn clear(&mut self) {
-        self.kind = 0;
-        self.has_native_code = 0;
-        self.requested_bytes = 0;
-        self.available_bytes = 0;
-        self.message_len = 0;
-    }
-
-    /// Writes an error. A message that doesn't fit is cut at a character.
-    pub fn write(&mut self, error: &BackingError) {
-        self.kind = error.kind().number();
-        self.has_native_code = u32::from(error.native_code().is_some());
-        self.native_code = error.native_code().unwrap_or(0);
-        self.requested_bytes = error.requested_bytes();
-        self.available_bytes = error.available_bytes();
-        self.message_len = copy_text(error.message(), &mut self.message);
-    }
-
-    /// Reads the error. Bytes that are not UTF-8 are replaced; a length past the end is taken for the end.
-    #[must_use]
-    pub fn read(&self) -> BackingError {
-        let message = read_text(&self.message, self.message_len);
-        let message = if message.is_empty() { "the plugin gave no reason".to_owned() } else { message };
-        let error = BackingError::new(ErrorKind::from_number(self.kind), message)
-            .with_requested(self.requested_bytes)
-            .with_available(self.available_bytes);
-        if self.has_native_code == 0 { error } else { error.with_native_code(self.native_code) }
-    }
-}
-
-fn copy_text(text: &str, into: &mut [u8]) -> usize {
-    let mut len = text.len().min(into.len());
-    while !text.is_char_boundary(len) {
-        len = len.saturating_sub(1);
-    }
-    let (Some(target), Some(source)) = (into.get_mut(..len), text.as_bytes().get(..len)) else { return 0 };
-    target.copy_from_slice(source);
-    len
-}
-
-fn read_text(bytes: &[u8], len: usize) -> String {
-    let bytes = bytes.get(..len).unwrap_or(bytes);
-    String::from_utf8_lossy(bytes).into_owned()
-}
 
 /// A [`Domain`] or a [`DeviceKey`]: 0 device, 1 host, 2 disk, and the device's number.
 #[repr(C)]
@@ -252,10 +158,10 @@ impl AccountingRecord {
     }
 }
 
-/// A [`ReserveRequest`].
+/// A [`ReserveRequest`] or an [`AllocateRequest`].
 #[repr(C)]
 #[derive(Clone, Copy, Debug, StableAbi)]
-pub struct ReserveRecord {
+pub struct RequestRecord {
     id: u64,
     bytes: u64,
     align: u64,
@@ -263,66 +169,33 @@ pub struct ReserveRecord {
     holder: u64,
 }
 
-impl From<&ReserveRequest> for ReserveRecord {
+impl From<&ReserveRequest> for RequestRecord {
     fn from(request: &ReserveRequest) -> Self {
-        Self {
-            id: request.id.get(),
-            bytes: request.bytes,
-            align: request.align,
-            role: request.role.into(),
-            holder: request.holder.get(),
-        }
+        let ReserveRequest { id, bytes, align, role, holder } = *request;
+        Self { id: id.get(), bytes, align, role: role.into(), holder: holder.get() }
     }
 }
 
-impl ReserveRecord {
-    /// The request for a region.
+impl From<&AllocateRequest> for RequestRecord {
+    fn from(request: &AllocateRequest) -> Self {
+        let AllocateRequest { id, bytes, align, role, holder } = *request;
+        Self { id: id.get(), bytes, align, role: role.into(), holder: holder.get() }
+    }
+}
+
+impl RequestRecord {
+    /// It as a request for a region.
     #[must_use]
     pub fn reserve(&self) -> ReserveRequest {
-        ReserveRequest {
-            id: RegionId::new(self.id),
-            bytes: self.bytes,
-            align: self.align,
-            role: self.role.role(),
-            holder: HolderId::new(self.holder),
-        }
+        let Self { id, bytes, align, role, holder } = *self;
+        ReserveRequest { id: RegionId::new(id), bytes, align, role: role.role(), holder: HolderId::new(holder) }
     }
-}
 
-/// An [`AllocateRequest`].
-#[repr(C)]
-#[derive(Clone, Copy, Debug, StableAbi)]
-pub struct AllocateRecord {
-    id: u64,
-    bytes: u64,
-    align: u64,
-    role: RoleRecord,
-    holder: u64,
-}
-
-impl From<&AllocateRequest> for AllocateRecord {
-    fn from(request: &AllocateRequest) -> Self {
-        Self {
-            id: request.id.get(),
-            bytes: request.bytes,
-            align: request.align,
-            role: request.role.into(),
-            holder: request.holder.get(),
-        }
-    }
-}
-
-impl AllocateRecord {
-    /// The request for an allocation.
+    /// It as a request for an allocation.
     #[must_use]
     pub fn allocate(&self) -> AllocateRequest {
-        AllocateRequest {
-            id: AllocationId::new(self.id),
-            bytes: self.bytes,
-            align: self.align,
-            role: self.role.role(),
-            holder: HolderId::new(self.holder),
-        }
+        let Self { id, bytes, align, role, holder } = *self;
+        AllocateRequest { id: AllocationId::new(id), bytes, align, role: role.role(), holder: HolderId::new(holder) }
     }
 }
 
@@ -364,93 +237,22 @@ impl RegionRecord {
 /// A [`Change`].
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, StableAbi)]
-pub struct RangeResult {
+pub struct ChangeRecord {
     mapped_bytes: u64,
     owned_bytes: u64,
 }
 
-impl From<Change> for RangeResult {
+impl From<Change> for ChangeRecord {
     fn from(change: Change) -> Self {
         Self { mapped_bytes: change.mapped_bytes, owned_bytes: change.owned_bytes }
     }
 }
 
-impl RangeResult {
+impl ChangeRecord {
     /// The change.
     #[must_use]
     pub fn change(self) -> Change {
         Change { mapped_bytes: self.mapped_bytes, owned_bytes: self.owned_bytes }
-    }
-}
-
-/// A [`ReleaseTarget`] on the way in (kind 0 region, 1 allocation), a [`ReleaseOutcome`] on the way out.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, StableAbi)]
-pub struct ReleaseRecord {
-    kind: u32,
-    id: u64,
-    outcome: u32,
-    remaining_bytes: u64,
-}
-
-impl ReleaseRecord {
-    /// The record that asks for a release. Its outcome is the worst one until the callee writes another.
-    #[must_use]
-    pub fn asking(target: ReleaseTarget) -> Self {
-        let (kind, id) = match target {
-            ReleaseTarget::Region(id) => (0, id.get()),
-            ReleaseTarget::Allocation(id) => (1, id.get()),
-        };
-        Self { kind, id, outcome: super::OUTCOME_QUARANTINED, remaining_bytes: u64::MAX }
-    }
-
-    /// The record that asks for the release of a prefix, whose id travels beside it.
-    #[must_use]
-    pub fn asking_prefix() -> Self {
-        Self { kind: 2, id: 0, outcome: super::OUTCOME_QUARANTINED, remaining_bytes: u64::MAX }
-    }
-
-    /// What to release, unless the kind is not known.
-    #[must_use]
-    pub fn target(&self) -> Option<ReleaseTarget> {
-        match self.kind {
-            0 => Some(ReleaseTarget::Region(RegionId::new(self.id))),
-            1 => Some(ReleaseTarget::Allocation(AllocationId::new(self.id))),
-            _ => None,
-        }
-    }
-
-    /// Writes how it ended, the error into its record.
-    pub fn write_outcome(&mut self, outcome: &ReleaseOutcome, error: &mut ErrorRecord) {
-        match outcome {
-            ReleaseOutcome::Complete => {
-                self.outcome = super::OUTCOME_COMPLETE;
-                self.remaining_bytes = 0;
-            }
-            ReleaseOutcome::Failed(why) => {
-                self.outcome = super::OUTCOME_FAILED;
-                error.write(why);
-            }
-            ReleaseOutcome::Quarantined { remaining_bytes, error: why } => {
-                self.outcome = super::OUTCOME_QUARANTINED;
-                self.remaining_bytes = *remaining_bytes;
-                error.write(why);
-            }
-        }
-    }
-
-    /// Reads how it ended. An outcome that is not known counts as quarantined, with everything remaining: what came with
-    /// it may mean anything.
-    #[must_use]
-    pub fn outcome(&self, error: &ErrorRecord) -> ReleaseOutcome {
-        match self.outcome {
-            super::OUTCOME_COMPLETE => ReleaseOutcome::Complete,
-            super::OUTCOME_FAILED => ReleaseOutcome::Failed(error.read()),
-            super::OUTCOME_QUARANTINED => {
-                ReleaseOutcome::Quarantined { remaining_bytes: self.remaining_bytes, error: error.read() }
-            }
-            _ => ReleaseOutcome::Quarantined { remaining_bytes: u64::MAX, error: error.read() },
-        }
     }
 }
 
@@ -506,99 +308,9 @@ impl PrefixRecord {
     }
 }
 
-/// The option's value is `integer`, 0 or 1.
-pub const OPTION_BOOLEAN: u32 = 1;
-/// The option's value is `integer`.
-pub const OPTION_INTEGER: u32 = 2;
-/// The option's value is `float`.
-pub const OPTION_FLOAT: u32 = 3;
-/// The option's value is `text`.
-pub const OPTION_TEXT: u32 = 4;
-
-/// The option is a scalar.
-pub const LIST_NONE: u32 = 0;
-/// The option is one element of a list: the elements of one list follow each other under the same key.
-pub const LIST_ELEMENT: u32 = 1;
-/// The option is a list without elements, and has no value.
-pub const LIST_EMPTY: u32 = 2;
-
-/// One scalar option, or one element of a list.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, StableAbi)]
-pub struct OptionRecord {
-    /// The key.
-    pub key: Text,
-    /// Which of the values holds: one of the `OPTION_…` numbers.
-    pub kind: u32,
-    /// Whether it is part of a list: one of the `LIST_…` numbers.
-    pub list: u32,
-    /// A whole number or a truth value.
-    pub integer: i64,
-    /// A number with a fraction.
-    pub float: f64,
-    /// A text.
-    pub text: Text,
-}
-
-/// What the host passes to make a backing. Everything in it is borrowed for the call, but for the services.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, StableAbi)]
-pub struct CreateRequest {
-    /// Valid for as long as the backing lives, and after.
-    pub services: *const super::HostServicesTable,
-    /// First option; may be anything when there is none.
-    pub options: *const OptionRecord,
-    /// Number of options.
-    pub option_count: usize,
-}
-
-/// A backing that was made: the plugin's own pointer, and the table that takes it.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, StableAbi)]
-pub struct BackingInstance {
-    /// The plugin's own pointer, passed back in every call. Ends with `destroy`.
-    pub this: *mut c_void,
-    /// Never null on success; valid for the life of the process.
-    pub table: *const super::BackingTable,
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_long_message_is_cut_at_a_character() {
-        let mut record = ErrorRecord::empty();
-        record.write(&BackingError::invalid("é".repeat(MESSAGE_BYTES)));
-        let read = record.read();
-        assert_eq!(read.message().len(), MESSAGE_BYTES);
-        assert!(read.message().chars().all(|character| character == 'é'));
-    }
-
-    #[test]
-    fn a_message_length_past_the_end_is_taken_for_the_end() {
-        let mut record = ErrorRecord::empty();
-        record.write(&BackingError::invalid("short"));
-        record.message_len = usize::MAX;
-        assert!(record.read().message().starts_with("short"));
-    }
-
-    #[test]
-    fn an_error_survives_its_record() {
-        let error = BackingError::out_of_memory(4096).with_available(12).with_native_code(-12);
-        let mut record = ErrorRecord::empty();
-        record.write(&error);
-        assert_eq!(record.read(), error);
-    }
-
-    #[test]
-    fn an_outcome_that_is_not_known_counts_as_quarantined() {
-        let mut record = ReleaseRecord::asking(ReleaseTarget::Region(RegionId::new(7)));
-        record.outcome = 99;
-        record.remaining_bytes = 0;
-        let outcome = record.outcome(&ErrorRecord::empty());
-        assert!(matches!(outcome, ReleaseOutcome::Quarantined { remaining_bytes: u64::MAX, .. }));
-    }
 
     #[test]
     fn roles_and_devices_survive_their_records() {

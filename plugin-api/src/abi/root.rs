@@ -7,7 +7,7 @@
 //! The symbol stands here rather than in each plugin, so that any number of plugin crates can be linked into one
 //! program.
 
-use super::{HostServicesTable, PluginTable, plugin_side};
+use super::{PluginTable, plugin_side};
 use abi_stable::StableAbi;
 use abi_stable::export_root_module;
 use abi_stable::library::RootModule;
@@ -21,9 +21,12 @@ use abi_stable::sabi_types::VersionStrings;
 #[sabi(kind(Prefix(prefix_ref = PluginRootRef)))]
 #[sabi(missing_field(panic))]
 pub struct PluginRoot {
-    /// Every backing of the library. Called once; the services are those of no backing yet, for log lines only.
+    /// Every backing of the library.
+    ///
+    /// The table is the library's: put together once, never changed, valid for the life of the process. Null where it
+    /// could not be put together. Any thread may call, any number of times; it does not block.
     #[sabi(last_prefix_field)]
-    pub plugin: unsafe extern "C" fn(services: *const HostServicesTable) -> *const PluginTable,
+    pub plugin: extern "C" fn() -> *const PluginTable,
 }
 
 impl RootModule for PluginRootRef {

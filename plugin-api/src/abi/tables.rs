@@ -1,26 +1,33 @@
 //! The operations that cross the boundary.
 //!
-//! Rules that hold for every operation, on both sides:
+//! Rules that hold for every operation, on both sides. What stands above an operation comes on top of them, or says where
+//! it differs.
 //!
-//! * `this` and `context` are the pointers that came with the table; nobody but their owner looks behind them.
-//! * Pointers to records are non-null, aligned, and valid for the call only; slices may be empty, and their pointer is
-//!   then not looked at. Out-parameters are written on success, the error record on failure, neither otherwise.
-//! * The answer is a status, `STATUS_…`. One that is not known counts as a failure of kind
-//!   [`Internal`](crate::ErrorKind::Internal).
-//! * Nothing unwinds across: each side catches its own panics.
-//! * Operations may be called from any thread and at the same time, but never two about the same region, allocation or
-//!   prefix at once. They may block. Neither side holds a lock of its own across a call into the other.
-//! * Tables are valid for the life of the process: a library is never unloaded.
+//! * **Pointers.** `this` and `context` are the pointers that came with the table, live during the call; nobody but their
+//!   owner looks behind them. Every other pointer is the caller's: non-null, aligned, used by nobody else, and valid for
+//!   the call alone. Slices and texts may be empty, and their pointer is then not looked at. Nothing is freed by the side
+//!   that did not allocate it.
+//! * **Answers.** The answer is a status, `STATUS_…`. `out` is written on success, `error` on failure, neither otherwise.
+//!   A status that is not known is a failure of kind [`Unintelligible`](crate::ErrorKind::Unintelligible).
+//! * **Failures.** A failed operation has changed nothing, unless it says otherwise. After a panic, a lost device or an
+//!   unknown status nobody can tell: the host takes the backing out of service, asks it what is left, and gives back by
+//!   the ids that it minted.
+//! * **Threads.** Any thread may call, and different calls may be under way at the same time, but never two about the
+//!   same region, allocation or prefix.
+//! * **Blocking.** A call may wait for the system or a driver. Neither side holds a lock of its own across a call into the
+//!   other: a call of a service may come back into the same backing on the same thread.
+//! * **Unwinding.** Nothing unwinds across: each side catches its own panics.
+//! * **Lifetime.** Tables are never changed and valid for the life of the process: a library is never unloaded.
 
 use super::{
-    AccountingRecord, AllocateRecord, BackingInstance, CreateRequest, DescriptionRecord, DomainRecord, ErrorRecord,
-    PrefixRecord, PrefixRequestRecord, RangeResult, RegionRecord, ReleaseRecord, ReserveRecord, RoleRecord, Text,
+    AccountingRecord, BackingInstance, ChangeRecord, CreateRequest, DescriptionRecord, DomainRecord, ErrorRecord,
+    OutcomeRecord, PrefixRecord, PrefixRequestRecord, RegionRecord, RequestRecord, RoleRecord, TargetRecord, Text,
 };
 use crate::{CommitRange, PrefixMapping};
 use abi_stable::StableAbi;
 use std::ffi::c_void;
 
-/// What one library offers.
+/// What one library offers. It and everything that it points to is the library's, valid for the life of the process.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, StableAbi)]
 pub struct PluginTable {
@@ -46,12 +53,16 @@ pub struct BackingEntry {
     pub package_version: Text,
     /// Passed back to `create`.
     pub context: *const c_void,
-    /// Makes a backing. On success `instance` holds a pointer that the host ends with
-    /// [`destroy`](BackingTable::destroy), exactly once; on failure nothing is left behind.
+    /// Makes a backing.
+    ///
+    /// `request` and its options are lent for the call; the services in it are the host's, valid for the life of the
+    /// process. `out` then holds a pointer that is the plugin's, live until the host passes it to
+    /// [`destroy`](BackingTable::destroy), exactly once. May block for as long as a driver takes to start. A failure of
+    /// any kind leaves no backing behind; what was charged is refunded by the host.
     pub create: unsafe extern "C" fn(
         context: *const c_void,
         request: *const CreateRequest,
-        instance: *mut BackingInstance,
+        out: *mut BackingInstance,
         error: *mut ErrorRecord,
     ) -> u32,
 }
@@ -60,29 +71,57 @@ pub struct BackingEntry {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, StableAbi)]
 pub struct BackingTable {
-    /// Writes what the backing says of itself.
+    /// Writes what the backing says of itself: the same each time.
+    ///
+    /// Asked at creation and at every admission, so it should not block.
     pub describe: unsafe extern "C" fn(this: *mut c_void, out: *mut DescriptionRecord, error: *mut ErrorRecord) -> u32,
-    /// Writes who pays.
+    /// Writes who pays: the same each time.
+    ///
+    /// Asked at creation and at every admission, so it should not block.
     pub accounting: unsafe extern "C" fn(this: *mut c_void, out: *mut AccountingRecord, error: *mut ErrorRecord) -> u32,
-    /// Hands out memory. On failure nothing is left behind.
+    /// Hands out memory that is committed as a whole.
+    ///
+    /// The memory at the address in `out` is the host's to use until [`release`](BackingTable::release). May block, and
+    /// may charge the host's services. A failure leaves no allocation behind.
     pub allocate: unsafe extern "C" fn(
         this: *mut c_void,
-        request: *const AllocateRecord,
+        request: *const RequestRecord,
         out: *mut RegionRecord,
         error: *mut ErrorRecord,
     ) -> u32,
-    /// Gives a region or an allocation back. The status says whether the outcome was written; a status other than OK
-    /// counts as quarantined, with everything remaining.
-    pub release: unsafe extern "C" fn(this: *mut c_void, release: *mut ReleaseRecord, error: *mut ErrorRecord) -> u32,
-    /// The table of the virtual backing, or null; the same answer each time.
-    pub virtual_backing: unsafe extern "C" fn(this: *mut c_void) -> *const VirtualBackingTable,
-    /// The table of shared mapping, or null; the same answer each time.
-    pub shared_mapping: unsafe extern "C" fn(this: *mut c_void) -> *const SharedMappingTable,
-    /// The table of transfers, or null; the same answer each time.
-    pub transfer: unsafe extern "C" fn(this: *mut c_void) -> *const TransferTable,
-    /// A table found by its id, or null when the id is not known. The id fixes the table's type.
-    pub extension: unsafe extern "C" fn(this: *mut c_void, id: Text) -> *const c_void,
-    /// Ends the backing. No other call is under way, and none follows. What it still owns goes with it.
+    /// Gives a region, with whatever is committed in it, or an allocation back, and writes the outcome.
+    ///
+    /// Nobody touches the memory any more. May block. How far it came is told by the outcome, a part of the answer of a
+    /// call that succeeded, with its reason in it; `error` is for a call that came to no outcome. Every failure, an
+    /// unknown status included, counts as quarantined with everything remaining.
+    pub release: unsafe extern "C" fn(
+        this: *mut c_void,
+        target: *const TargetRecord,
+        out: *mut OutcomeRecord,
+        error: *mut ErrorRecord,
+    ) -> u32,
+    /// Writes the table of the virtual backing, or null where there is none: the same each time.
+    ///
+    /// Asked before every use, so it should not block. The table takes this very `this`.
+    pub virtual_backing:
+        unsafe extern "C" fn(this: *mut c_void, out: *mut *const VirtualBackingTable, error: *mut ErrorRecord) -> u32,
+    /// Writes the table of shared mapping, or null where there is none. Otherwise as
+    /// [`virtual_backing`](BackingTable::virtual_backing).
+    pub shared_mapping:
+        unsafe extern "C" fn(this: *mut c_void, out: *mut *const SharedMappingTable, error: *mut ErrorRecord) -> u32,
+    /// Writes the table of transfers, or null where there is none. Otherwise as
+    /// [`virtual_backing`](BackingTable::virtual_backing).
+    pub transfer:
+        unsafe extern "C" fn(this: *mut c_void, out: *mut *const TransferTable, error: *mut ErrorRecord) -> u32,
+    /// Writes a table found by its id, or null when the id is not known. The id fixes the table's type.
+    ///
+    /// The text is lent for the call. The table is valid for as long as the backing lives. Should not block.
+    pub extension:
+        unsafe extern "C" fn(this: *mut c_void, id: Text, out: *mut *const c_void, error: *mut ErrorRecord) -> u32,
+    /// Ends the backing; `this` is dead from then on, and what the backing still owns goes with it.
+    ///
+    /// No other call is under way, and none follows; it may come on any thread. May block. It can't fail: what goes wrong
+    /// is logged through the host's services.
     pub destroy: unsafe extern "C" fn(this: *mut c_void),
 }
 
@@ -90,40 +129,53 @@ pub struct BackingTable {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, StableAbi)]
 pub struct VirtualBackingTable {
-    /// The unit of commit in bytes, or 0 when the question failed.
-    pub granularity: unsafe extern "C" fn(this: *mut c_void) -> u64,
-    /// Takes address space. On failure nothing is left behind.
+    /// Writes the unit of commit in bytes: a power of two, the same each time.
+    ///
+    /// Asked at creation and at every admission, so it should not block.
+    pub granularity: unsafe extern "C" fn(this: *mut c_void, out: *mut u64, error: *mut ErrorRecord) -> u32,
+    /// Takes address space.
+    ///
+    /// The addresses in `out` are the host's until [`release`](BackingTable::release). May block. A failure leaves no
+    /// region behind.
     pub reserve: unsafe extern "C" fn(
         this: *mut c_void,
-        request: *const ReserveRecord,
+        request: *const RequestRecord,
         out: *mut RegionRecord,
         error: *mut ErrorRecord,
     ) -> u32,
-    /// Commits all ranges or none.
+    /// Commits all ranges or none, and writes what is newly mapped and owned.
+    ///
+    /// The bytes are the host's to use until they are decommitted or their region is released. May block, and may charge
+    /// the host's services. A failure leaves every range as it was.
     pub commit: unsafe extern "C" fn(
         this: *mut c_void,
         ranges: *const CommitRange,
         range_count: usize,
-        out: *mut RangeResult,
+        out: *mut ChangeRecord,
         error: *mut ErrorRecord,
     ) -> u32,
-    /// Decommits all ranges or none.
+    /// Decommits all ranges, and writes what is no longer mapped and owned.
+    ///
+    /// Nobody touches the bytes any more. May block, and may refund to the host's services. A failure may leave a range
+    /// partly decommitted, from its end backwards; the host asks [`committed_bytes`](Self::committed_bytes) for the rest.
     pub decommit: unsafe extern "C" fn(
         this: *mut c_void,
         ranges: *const CommitRange,
         range_count: usize,
-        out: *mut RangeResult,
+        out: *mut ChangeRecord,
         error: *mut ErrorRecord,
     ) -> u32,
-    /// Says what a commit would change, and changes nothing.
+    /// Writes what a commit would newly map and own, and changes nothing. Should not block.
     pub cost: unsafe extern "C" fn(
         this: *mut c_void,
         ranges: *const CommitRange,
         range_count: usize,
-        out: *mut RangeResult,
+        out: *mut ChangeRecord,
         error: *mut ErrorRecord,
     ) -> u32,
-    /// Writes the bytes that are mapped in the region.
+    /// Writes the bytes that are mapped in the region, and changes nothing. Should not block.
+    ///
+    /// Also asked of a backing that is out of service.
     pub committed_bytes:
         unsafe extern "C" fn(this: *mut c_void, region: u64, out: *mut u64, error: *mut ErrorRecord) -> u32,
 }
@@ -132,74 +184,84 @@ pub struct VirtualBackingTable {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, StableAbi)]
 pub struct SharedMappingTable {
-    /// Takes physical memory for a prefix. On failure nothing is left behind.
+    /// Takes physical memory for a prefix, and a window to write it through.
+    ///
+    /// The window in `out` is the host's to write until [`seal`](Self::seal), and to read until
+    /// [`release_prefix`](Self::release_prefix). May block, and may charge the host's services. A failure leaves no
+    /// prefix behind.
     pub create_prefix: unsafe extern "C" fn(
         this: *mut c_void,
         request: *const PrefixRequestRecord,
         out: *mut PrefixRecord,
         error: *mut ErrorRecord,
     ) -> u32,
-    /// Ends all writing.
+    /// Ends all writing to the prefix. Nobody writes to it during the call. May block. A failure leaves it unsealed.
     pub seal: unsafe extern "C" fn(this: *mut c_void, prefix: u64, error: *mut ErrorRecord) -> u32,
-    /// Writes what one more mapping would newly own.
+    /// Writes what one more mapping would newly own, and changes nothing. Should not block.
     pub incremental_owned_bytes:
         unsafe extern "C" fn(this: *mut c_void, prefix: u64, out: *mut u64, error: *mut ErrorRecord) -> u32,
-    /// Maps all or none.
+    /// Maps all or none, and writes what is newly mapped and owned.
+    ///
+    /// The places are the host's to read until they are unmapped or their region is released. May block. A failure leaves
+    /// nothing mapped.
     pub map_prefix: unsafe extern "C" fn(
         this: *mut c_void,
         mappings: *const PrefixMapping,
         mapping_count: usize,
-        out: *mut RangeResult,
+        out: *mut ChangeRecord,
         error: *mut ErrorRecord,
     ) -> u32,
-    /// Unmaps all or none.
+    /// Unmaps all or none, and writes what is no longer mapped and owned.
+    ///
+    /// Nobody reads the places any more. May block. A failure leaves every mapping as it was.
     pub unmap: unsafe extern "C" fn(
         this: *mut c_void,
         mappings: *const PrefixMapping,
         mapping_count: usize,
-        out: *mut RangeResult,
+        out: *mut ChangeRecord,
         error: *mut ErrorRecord,
     ) -> u32,
-    /// Gives the handle back; the outcome goes into `release`.
-    pub release_prefix: unsafe extern "C" fn(
-        this: *mut c_void,
-        prefix: u64,
-        release: *mut ReleaseRecord,
-        error: *mut ErrorRecord,
-    ) -> u32,
+    /// Gives the handle and its window back, and writes the outcome: all as [`release`](BackingTable::release).
+    pub release_prefix:
+        unsafe extern "C" fn(this: *mut c_void, prefix: u64, out: *mut OutcomeRecord, error: *mut ErrorRecord) -> u32,
 }
 
-/// The operations of [`Transfer`](crate::Transfer). `this` is the backing's.
+/// The operations of [`Transfer`](crate::Transfer). `this` is the backing's. Each blocks until the bytes have arrived; the
+/// addresses lie in committed memory of this backing, which stays committed during the call.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, StableAbi)]
 pub struct TransferTable {
-    /// Copies `bytes` bytes from the device into `into`, which holds as many.
+    /// Copies `bytes` bytes from the device into `into`, which holds as many. A failure may leave anything in them.
     pub read:
         unsafe extern "C" fn(this: *mut c_void, from: u64, into: *mut u8, bytes: usize, error: *mut ErrorRecord) -> u32,
-    /// Copies `bytes` bytes from `from` to the device.
+    /// Copies `bytes` bytes from `from` to the device. A failure may leave anything there.
     pub write:
         unsafe extern "C" fn(this: *mut c_void, to: u64, from: *const u8, bytes: usize, error: *mut ErrorRecord) -> u32,
-    /// Sets bytes of the device to one value.
+    /// Sets bytes of the device to one value. A failure may leave anything there.
     pub fill: unsafe extern "C" fn(this: *mut c_void, to: u64, bytes: u64, value: u8, error: *mut ErrorRecord) -> u32,
 }
 
-/// What the host offers to one backing. Valid for the life of the process; after the backing's end every operation
-/// answers a failure.
+/// What the host offers to one backing. It and its context are the host's, valid for the life of the process. After the
+/// backing's end every operation but `log` fails with [`WrongState`](crate::ErrorKind::WrongState).
 #[repr(C)]
 #[derive(Clone, Copy, Debug, StableAbi)]
 pub struct HostServicesTable {
     /// Passed back in every call.
     pub context: *const c_void,
     /// Takes one line: level 1 error, 2 warning, 3 information, 4 debugging, 5 tracing.
+    ///
+    /// The text is lent for the call. May block on whoever reads the log. It can't fail.
     pub log: unsafe extern "C" fn(context: *const c_void, level: u32, message: Text),
-    /// Writes the 16 bytes of the identity of the domain's books.
+    /// Writes the 16 bytes of the identity of the domain's books. Does not block. A failure opens no books.
     pub authority: unsafe extern "C" fn(
         context: *const c_void,
         domain: DomainRecord,
         out: *mut [u8; 16],
         error: *mut ErrorRecord,
     ) -> u32,
-    /// Charges bytes to the domain, or refuses and changes nothing.
+    /// Charges bytes to the domain.
+    ///
+    /// May block on others who make room, and may come back into this backing on this thread. A failure charges nothing.
     pub charge: unsafe extern "C" fn(
         context: *const c_void,
         domain: DomainRecord,
@@ -207,7 +269,8 @@ pub struct HostServicesTable {
         role: RoleRecord,
         error: *mut ErrorRecord,
     ) -> u32,
-    /// Gives bytes back that this backing charged.
+    /// Gives bytes back that this backing charged. Does not block. A failure refunds nothing, and takes the backing out of
+    /// service when it asked for more than it had charged.
     pub refund:
         unsafe extern "C" fn(context: *const c_void, domain: DomainRecord, bytes: u64, error: *mut ErrorRecord) -> u32,
 }

@@ -1,0 +1,176 @@
+//! Calls a loaded library through one table, and turns its capabilities' tables into the contract's traits.
+//!
+//! The error record of a call is taken from a slot of the thread: it is cleared by its header alone, so that a call that
+//! succeeds does not pay for clearing the message. The counterpart is `plugin_side` in `leasehold-plugin-api`.
+#![expect(unsafe_code, reason = "calls function pointers of a loaded library")]
+
+use leasehold_plugin_api::abi::{
+    ChangeRecord, ErrorRecord, OutcomeRecord, PrefixRecord, PrefixRequestRecord, RegionRecord, RequestRecord,
+    SharedMappingTable, TransferTable, VirtualBackingTable,
+};
+use leasehold_plugin_api::{
+    Address, BackingError, Change, CommitRange, Prefix, PrefixId, PrefixMapping, PrefixRequest, Region, RegionId,
+    ReleaseOutcome, ReserveRequest, SharedMapping, Transfer, VirtualBacking,
+};
+use std::cell::Cell;
+use std::ffi::c_void;
+
+thread_local! {
+    static ERROR_SLOT: Cell<Option<Box<ErrorRecord>>> = const { Cell::new(None) };
+}
+
+/// Makes a call that may fail, with an error record of this thread. A thread that is ending has no slot any more, and
+/// still gives its buffers back.
+pub(super) fn call(operation: impl FnOnce(*mut ErrorRecord) -> u32) -> Result<(), BackingError> {
+    let kept = ERROR_SLOT.try_with(Cell::take).ok().flatten();
+    let mut record = kept.unwrap_or_else(|| Box::new(ErrorRecord::empty()));
+    record.clear();
+    let status = operation(&raw mut *record);
+    let result = record.answer(status);
+    let _ = ERROR_SLOT.try_with(|slot| slot.set(Some(record)));
+    result
+}
+
+/// Makes a call that may fail and writes its answer over `out`.
+pub(super) fn ask<R>(mut out: R, operation: impl FnOnce(*mut R, *mut ErrorRecord) -> u32) -> Result<R, BackingError> {
+    call(|error| operation(&raw mut out, error))?;
+    Ok(out)
+}
+
+/// Makes a release: one that fails says nothing that can be relied on, so everything remains.
+pub(super) fn release(operation: impl FnOnce(*mut OutcomeRecord, *mut ErrorRecord) -> u32) -> ReleaseOutcome {
+    match ask(OutcomeRecord::unwritten(), operation) {
+        Ok(out) => out.outcome(),
+        Err(error) => ReleaseOutcome::Quarantined { remaining_bytes: u64::MAX, error },
+    }
+}
+
+/// A table of a live backing of a loaded library.
+#[derive(Debug)]
+pub(super) struct Foreign<T: 'static> {
+    /// Invariant 1: the backing's own pointer, which the table takes; the backing outlives this.
+    pub(super) this: *mut c_void,
+    /// Invariant 2: a table of `leasehold_plugin_api::abi`, unchanged and valid for the life of the process.
+    pub(super) table: &'static T,
+}
+
+// SAFETY: by the rules of the tables their operations may be called from any thread; `this` goes to them alone.
+unsafe impl<T> Send for Foreign<T> {}
+// SAFETY: by the same rules, also at the same time.
+unsafe impl<T> Sync for Foreign<T> {}
+
+impl Foreign<VirtualBackingTable> {
+    /// The unit of commit, or why the backing does not tell.
+    pub(super) fn ask_granularity(&self) -> Result<u64, BackingError> {
+        // SAFETY: invariants 1 and 2; the out-parameters are ours for the call.
+        ask(0, |out, error| unsafe { (self.table.granularity)(self.this, out, error) })
+    }
+}
+
+impl VirtualBacking for Foreign<VirtualBackingTable> {
+    /// Discovery asks through [`Foreign::ask_granularity`], which can fail as this can't: 0 is no granularity.
+    fn granularity(&self) -> u64 {
+        self.ask_granularity().unwrap_or(0)
+    }
+
+    fn reserve(&self, request: &ReserveRequest) -> Result<Region, BackingError> {
+        let request = RequestRecord::from(request);
+        ask(RegionRecord::default(), |out, error| {
+            // SAFETY: invariants 1 and 2; the parameters are ours for the call.
+            unsafe { (self.table.reserve)(self.this, &raw const request, out, error) }
+        })
+        .map(RegionRecord::region)
+    }
+
+    fn commit(&self, ranges: &[CommitRange]) -> Result<Change, BackingError> {
+        ask(ChangeRecord::default(), |out, error| {
+            // SAFETY: invariants 1 and 2; the parameters are ours for the call.
+            unsafe { (self.table.commit)(self.this, ranges.as_ptr(), ranges.len(), out, error) }
+        })
+        .map(ChangeRecord::change)
+    }
+
+    fn decommit(&self, ranges: &[CommitRange]) -> Result<Change, BackingError> {
+        ask(ChangeRecord::default(), |out, error| {
+            // SAFETY: invariants 1 and 2; the parameters are ours for the call.
+            unsafe { (self.table.decommit)(self.this, ranges.as_ptr(), ranges.len(), out, error) }
+        })
+        .map(ChangeRecord::change)
+    }
+
+    fn cost(&self, ranges: &[CommitRange]) -> Result<Change, BackingError> {
+        ask(ChangeRecord::default(), |out, error| {
+            // SAFETY: invariants 1 and 2; the parameters are ours for the call.
+            unsafe { (self.table.cost)(self.this, ranges.as_ptr(), ranges.len(), out, error) }
+        })
+        .map(ChangeRecord::change)
+    }
+
+    fn committed_bytes(&self, region: RegionId) -> Result<u64, BackingError> {
+        // SAFETY: invariants 1 and 2; the out-parameters are ours for the call.
+        ask(0, |out, error| unsafe { (self.table.committed_bytes)(self.this, region.get(), out, error) })
+    }
+}
+
+impl SharedMapping for Foreign<SharedMappingTable> {
+    fn create_prefix(&self, request: &PrefixRequest) -> Result<Prefix, BackingError> {
+        let request = PrefixRequestRecord::from(request);
+        ask(PrefixRecord::default(), |out, error| {
+            // SAFETY: invariants 1 and 2; the parameters are ours for the call.
+            unsafe { (self.table.create_prefix)(self.this, &raw const request, out, error) }
+        })
+        .map(PrefixRecord::prefix)
+    }
+
+    fn seal(&self, prefix: PrefixId) -> Result<(), BackingError> {
+        // SAFETY: invariants 1 and 2; the error record is ours for the call.
+        call(|error| unsafe { (self.table.seal)(self.this, prefix.get(), error) })
+    }
+
+    fn incremental_owned_bytes(&self, prefix: PrefixId) -> Result<u64, BackingError> {
+        // SAFETY: invariants 1 and 2; the out-parameters are ours for the call.
+        ask(0, |out, error| unsafe { (self.table.incremental_owned_bytes)(self.this, prefix.get(), out, error) })
+    }
+
+    fn map_prefix(&self, mappings: &[PrefixMapping]) -> Result<Change, BackingError> {
+        ask(ChangeRecord::default(), |out, error| {
+            // SAFETY: invariants 1 and 2; the parameters are ours for the call.
+            unsafe { (self.table.map_prefix)(self.this, mappings.as_ptr(), mappings.len(), out, error) }
+        })
+        .map(ChangeRecord::change)
+    }
+
+    fn unmap(&self, mappings: &[PrefixMapping]) -> Result<Change, BackingError> {
+        ask(ChangeRecord::default(), |out, error| {
+            // SAFETY: invariants 1 and 2; the parameters are ours for the call.
+            unsafe { (self.table.unmap)(self.this, mappings.as_ptr(), mappings.len(), out, error) }
+        })
+        .map(ChangeRecord::change)
+    }
+
+    fn release_prefix(&self, prefix: PrefixId) -> ReleaseOutcome {
+        // SAFETY: invariants 1 and 2; the out-parameters are ours for the call.
+        release(|out, error| unsafe { (self.table.release_prefix)(self.this, prefix.get(), out, error) })
+    }
+}
+
+impl Transfer for Foreign<TransferTable> {
+    fn read(&self, from: Address, into: &mut [u8]) -> Result<(), BackingError> {
+        call(|error| {
+            // SAFETY: invariants 1 and 2; `into` is ours for the call.
+            unsafe { (self.table.read)(self.this, from.get(), into.as_mut_ptr(), into.len(), error) }
+        })
+    }
+
+    fn write(&self, to: Address, bytes: &[u8]) -> Result<(), BackingError> {
+        call(|error| {
+            // SAFETY: invariants 1 and 2; `bytes` is ours for the call.
+            unsafe { (self.table.write)(self.this, to.get(), bytes.as_ptr(), bytes.len(), error) }
+        })
+    }
+
+    fn fill(&self, to: Address, bytes: u64, value: u8) -> Result<(), BackingError> {
+        // SAFETY: invariants 1 and 2; the error record is ours for the call.
+        call(|error| unsafe { (self.table.fill)(self.this, to.get(), bytes, value, error) })
+    }
+}

@@ -1,0 +1,99 @@
+//! A backing that was made, through either door, and what it says of itself.
+//!
+//! Linked in, it is called by its traits; loaded, through its tables. From here on both answer alike: a panic is a failure
+//! with its words, in discovery as in every other call. Nothing is checked here but what could never be used; see
+//! `checked`.
+
+use super::imported::ImportedBacking;
+use super::{Capabilities, answers};
+use leasehold_plugin_api::{
+    Accounting, AllocateRequest, Allocation, Backing, BackingError, Description, ErrorKind, ReleaseOutcome,
+    ReleaseTarget, VirtualBacking,
+};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// A backing that was made.
+pub(crate) enum MadeBacking {
+    /// Of a crate that is linked in, or brought by the program.
+    Linked(Box<dyn Backing>),
+    /// Of a library.
+    Loaded(ImportedBacking),
+}
+
+/// What a backing says of itself.
+pub(crate) struct Discovery {
+    pub(crate) description: Description,
+    pub(crate) accounting: Accounting,
+    pub(crate) capabilities: Capabilities,
+}
+
+/// Runs a call to a backing; a panic of code that is linked in becomes an error, as it does across a library.
+pub(crate) fn contain<T>(call: impl FnOnce() -> Result<T, BackingError>) -> Result<T, BackingError> {
+    catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|payload| Err(BackingError::from_panic("the plugin", payload)))
+}
+
+impl MadeBacking {
+    /// Asks everything, and refuses what could never be used.
+    pub(crate) fn discover(&self) -> Result<Discovery, BackingError> {
+        let discovery = match self {
+            Self::Linked(backing) => contain(|| Ok(Discovery::of_linked(&**backing))),
+            Self::Loaded(backing) => Discovery::of_loaded(backing),
+        }?;
+        if let Some(granularity) = discovery.capabilities.granularity() {
+            answers::granularity(granularity).map_err(|breach| BackingError::new(ErrorKind::Internal, breach))?;
+        }
+        Ok(discovery)
+    }
+
+    /// Ends it.
+    pub(crate) fn destroy(self) -> Result<(), BackingError> {
+        contain(|| {
+            drop(self);
+            Ok(())
+        })
+    }
+
+    pub(super) fn allocate(&self, request: &AllocateRequest) -> Result<Allocation, BackingError> {
+        match self {
+            Self::Linked(backing) => backing.allocate(request),
+            Self::Loaded(backing) => backing.allocate(request),
+        }
+    }
+
+    pub(super) fn release(&self, target: ReleaseTarget) -> ReleaseOutcome {
+        match self {
+            Self::Linked(backing) => backing.release(target),
+            Self::Loaded(backing) => backing.release(target),
+        }
+    }
+
+    pub(super) fn virtual_backing(&self) -> Result<Option<&dyn VirtualBacking>, BackingError> {
+        match self {
+            Self::Linked(backing) => Ok(backing.as_virtual_backing()),
+            Self::Loaded(backing) => Ok(backing.virtual_backing()?.map(|found| -> &dyn VirtualBacking { found })),
+        }
+    }
+}
+
+impl Discovery {
+    fn of_linked(backing: &dyn Backing) -> Self {
+        let granularity = backing.as_virtual_backing().map(VirtualBacking::granularity);
+        Self {
+            description: backing.describe(),
+            accounting: backing.accounting(),
+            capabilities: Capabilities::new(granularity, backing.as_shared_mapping(), backing.as_transfer()),
+        }
+    }
+
+    fn of_loaded(backing: &ImportedBacking) -> Result<Self, BackingError> {
+        let granularity = match backing.virtual_backing()? {
+            Some(found) => Some(found.ask_granularity()?),
+            None => None,
+        };
+        Ok(Self {
+            description: backing.describe()?,
+            accounting: backing.accounting()?,
+            capabilities: Capabilities::new(granularity, backing.shared_mapping()?, backing.transfer()?),
+        })
+    }
+}
