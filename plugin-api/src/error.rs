@@ -82,7 +82,11 @@ impl ErrorKind {
 
 /// The failure of one call to a backing.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BackingError {
+pub struct BackingError(Box<Detail>);
+
+/// Behind a pointer, so that an answer that succeeds moves no room for a failure.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Detail {
     kind: ErrorKind,
     native_code: Option<i64>,
     requested_bytes: u64,
@@ -95,7 +99,8 @@ impl BackingError {
     /// names foreign codes with name and number. Across a library boundary its first 440 bytes arrive.
     #[must_use]
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, native_code: None, requested_bytes: 0, available_bytes: 0, message: message.into() }
+        let message = message.into();
+        Self(Box::new(Detail { kind, native_code: None, requested_bytes: 0, available_bytes: 0, message }))
     }
 
     /// The request could never be granted.
@@ -139,58 +144,58 @@ impl BackingError {
     /// The same failure, with the code of the system or driver call that failed.
     #[must_use]
     pub fn with_native_code(mut self, code: i64) -> Self {
-        self.native_code = Some(code);
+        self.0.native_code = Some(code);
         self
     }
 
     /// The same failure, with the bytes that were asked for.
     #[must_use]
     pub fn with_requested(mut self, bytes: u64) -> Self {
-        self.requested_bytes = bytes;
+        self.0.requested_bytes = bytes;
         self
     }
 
     /// The same failure, with the bytes that were to be had.
     #[must_use]
     pub fn with_available(mut self, bytes: u64) -> Self {
-        self.available_bytes = bytes;
+        self.0.available_bytes = bytes;
         self
     }
 
     /// What kind of failure it is.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
-        self.kind
+        self.0.kind
     }
 
     /// The code of the system or driver call that failed.
     #[must_use]
     pub fn native_code(&self) -> Option<i64> {
-        self.native_code
+        self.0.native_code
     }
 
     /// The bytes that were asked for, or 0.
     #[must_use]
     pub fn requested_bytes(&self) -> u64 {
-        self.requested_bytes
+        self.0.requested_bytes
     }
 
     /// The bytes that were to be had, or 0.
     #[must_use]
     pub fn available_bytes(&self) -> u64 {
-        self.available_bytes
+        self.0.available_bytes
     }
 
     /// The words.
     #[must_use]
     pub fn message(&self) -> &str {
-        &self.message
+        &self.0.message
     }
 }
 
 impl fmt::Display for BackingError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&self.message)
+        formatter.write_str(&self.0.message)
     }
 }
 

@@ -304,14 +304,26 @@ impl CheckedBacking {
             let backing = Arc::clone(&self.name);
             return Err(BackingFault::Unsupported { backing, operation, capability: "virtual-backing" });
         }
-        match self.call(operation, || self.inner.virtual_backing())? {
-            Some(backing) => self.call(operation, || call(backing)),
-            None => {
+        let call = || self.inner.known_virtual_backing().map(call).transpose();
+        match contain(call) {
+            Ok(Some(answer)) => Ok(answer),
+            Err(error) if !self.lost_virtual_backing(&error) => {
+                self.note(operation, &error);
+                Err(self.failed(operation, error))
+            }
+            Ok(None) | Err(_) => {
                 let breach = "it no longer offers virtual-backing, as it did at first";
                 self.services.retire(broken(breach));
                 Err(self.out_of_service(operation, broken(breach)))
             }
         }
+    }
+
+    /// Whether a call failed because the backing no longer offers what it did: then nothing was done. Asked only after a
+    /// failure that says nothing else, since each question is a crossing.
+    fn lost_virtual_backing(&self, error: &BackingError) -> bool {
+        error.kind() == ErrorKind::Internal
+            && matches!(contain(|| Ok(self.inner.virtual_backing()?.is_none())), Ok(true))
     }
 
     fn call<T>(&self, operation: Operation, call: impl FnOnce() -> Result<T, BackingError>) -> Result<T, BackingFault> {

@@ -134,6 +134,11 @@ impl ImportedBacking {
         self.capability(&self.virtual_backing, |out, error| unsafe { (table.virtual_backing)(this, out, error) })
     }
 
+    /// The virtual backing as it was found at first.
+    pub(super) fn known_virtual_backing(&self) -> Option<&Foreign<VirtualBackingTable>> {
+        self.virtual_backing.get()?.as_ref()
+    }
+
     pub(super) fn shared_mapping(&self) -> Result<Option<&Foreign<SharedMappingTable>>, BackingError> {
         let Foreign { this, table } = self.own;
         // SAFETY: invariant 1; the out-parameters are the caller's for the call.

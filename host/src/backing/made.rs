@@ -67,6 +67,14 @@ impl MadeBacking {
         }
     }
 
+    /// The virtual backing that was discovered: of a library as it was found then, without a question of its own.
+    pub(super) fn known_virtual_backing(&self) -> Option<&dyn VirtualBacking> {
+        match self {
+            Self::Linked(backing) => backing.as_virtual_backing(),
+            Self::Loaded(backing) => backing.known_virtual_backing().map(|found| -> &dyn VirtualBacking { found }),
+        }
+    }
+
     pub(super) fn virtual_backing(&self) -> Result<Option<&dyn VirtualBacking>, BackingError> {
         match self {
             Self::Linked(backing) => Ok(backing.as_virtual_backing()),

@@ -38,6 +38,7 @@ impl ErrorRecord {
     }
 
     /// Empties the record for another call. The bytes of the message stay, out of reach.
+    #[inline]
     pub fn clear(&mut self) {
         self.kind = 0;
         self.has_native_code = 0;
@@ -73,12 +74,17 @@ impl ErrorRecord {
     ///
     /// What is in the record, for [`STATUS_FAILED`]; the same as a panic for [`STATUS_PANICKED`]; for a status that is
     /// not known [`Unintelligible`](ErrorKind::Unintelligible).
+    #[inline]
     pub fn answer(&self, status: u32) -> Result<(), BackingError> {
+        if status == STATUS_OK { Ok(()) } else { Err(self.failure(status)) }
+    }
+
+    #[cold]
+    fn failure(&self, status: u32) -> BackingError {
         match status {
-            STATUS_OK => Ok(()),
-            STATUS_FAILED => Err(self.read()),
-            STATUS_PANICKED => Err(BackingError::new(ErrorKind::Panicked, self.read().message())),
-            status => Err(BackingError::new(ErrorKind::Unintelligible, format!("its status {status} is not known"))),
+            STATUS_FAILED => self.read(),
+            STATUS_PANICKED => BackingError::new(ErrorKind::Panicked, self.read().message()),
+            status => BackingError::new(ErrorKind::Unintelligible, format!("its status {status} is not known")),
         }
     }
 }
