@@ -12,26 +12,51 @@ use leasehold_plugin_api::{
     Address, BackingError, Change, CommitRange, Prefix, PrefixId, PrefixMapping, PrefixRequest, Region, RegionId,
     ReleaseOutcome, ReserveRequest, SharedMapping, Transfer, VirtualBacking,
 };
-use std::cell::Cell;
+use std::cell::{Cell, UnsafeCell};
 use std::ffi::c_void;
 
-thread_local! {
-    static ERROR_SLOT: Cell<Option<Box<ErrorRecord>>> = const { Cell::new(None) };
+/// The error record of one thread. Plain data without a destructor: it is there for as long as the thread runs, its
+/// thread-local destructors included.
+struct ErrorSlot {
+    /// Invariant 1: set while a call has the record.
+    is_taken: Cell<bool>,
+    record: UnsafeCell<ErrorRecord>,
 }
 
-/// Makes a call that may fail, with an error record of this thread. A thread that is ending has no slot any more, and
-/// still gives its buffers back.
+thread_local! {
+    static ERROR_SLOT: ErrorSlot =
+        const { ErrorSlot { is_taken: Cell::new(false), record: UnsafeCell::new(ErrorRecord::empty()) } };
+}
+
+/// Makes a call that may fail, with the error record of this thread; a call within a call has one of its own.
+#[inline]
 pub(super) fn call(operation: impl FnOnce(*mut ErrorRecord) -> u32) -> Result<(), BackingError> {
-    let kept = ERROR_SLOT.try_with(Cell::take).ok().flatten();
-    let mut record = kept.unwrap_or_else(|| Box::new(ErrorRecord::empty()));
+    ERROR_SLOT.with(|slot| {
+        if slot.is_taken.replace(true) {
+            return call_within_a_call(operation);
+        }
+        // SAFETY: by invariant 1 no other call has the record, and the slot is this thread's alone.
+        let result = call_with(unsafe { &mut *slot.record.get() }, operation);
+        slot.is_taken.set(false);
+        result
+    })
+}
+
+#[cold]
+#[inline(never)]
+fn call_within_a_call(operation: impl FnOnce(*mut ErrorRecord) -> u32) -> Result<(), BackingError> {
+    call_with(&mut ErrorRecord::empty(), operation)
+}
+
+#[inline]
+fn call_with(record: &mut ErrorRecord, operation: impl FnOnce(*mut ErrorRecord) -> u32) -> Result<(), BackingError> {
     record.clear();
     let status = operation(&raw mut *record);
-    let result = record.answer(status);
-    let _ = ERROR_SLOT.try_with(|slot| slot.set(Some(record)));
-    result
+    record.answer(status)
 }
 
 /// Makes a call that may fail and writes its answer over `out`.
+#[inline]
 pub(super) fn ask<R>(mut out: R, operation: impl FnOnce(*mut R, *mut ErrorRecord) -> u32) -> Result<R, BackingError> {
     call(|error| operation(&raw mut out, error))?;
     Ok(out)
