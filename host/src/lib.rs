@@ -39,6 +39,8 @@ pub use buffer::{Allocation, AllocationSpec, Buffer, BufferSet, BufferSpec, Grow
 pub use error::{Error, ErrorKind, TierExhausted};
 pub use governor::{DomainSnapshot, Governor, GovernorSnapshot, Lease};
 pub use host::{BackingHandle, BackingReport, BackingState, Host, HostBuilder, Requirements, Stage, StageReport};
+/// The contract of backings, for programs that bring one themselves: see [`HostBuilder::with_backing`].
+pub use leasehold_plugin_api as plugin_api;
 pub use leasehold_plugin_api::{
     Accounting, Address, AuthorityId, BackingError, Change, Description, DeviceKey, Domain, HolderId, HostAccess,
     MemoryRole, StepScope, Tier,

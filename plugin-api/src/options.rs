@@ -73,7 +73,11 @@ impl Options {
     }
 }
 
+const SIZE: &str = "expected a size such as \"2 MiB\", or a number of bytes";
+
 fn refusal(why: &str) -> BackingError {
+    // The words of `ByteSize`, which says what its parser is and not what it wants.
+    let why = why.replace("expected parsable string", SIZE).replace("expected integer overflow", SIZE);
     let why = why.replace('\n', "; ");
     BackingError::new(ErrorKind::InvalidRequest, format!("options refused: {why}; correct [backing.options]"))
 }
@@ -127,6 +131,14 @@ mod tests {
         let options = Options::new().with("granule", OptionValue::Boolean(true));
         let error = options.read::<Sample>().unwrap_err();
         assert!(error.message().contains("granule"), "{error}");
+    }
+
+    #[test]
+    fn a_size_that_is_none_is_told_what_a_size_is() {
+        for wrong in [text("lots"), OptionValue::Integer(-1)] {
+            let error = Options::new().with("granule", wrong).read::<Sample>().unwrap_err();
+            assert!(error.message().contains("expected a size such as \"2 MiB\", or a number of bytes"), "{error}");
+        }
     }
 
     #[test]

@@ -158,13 +158,15 @@ fn a_buffer_that_ends_with_its_thread_is_given_back_and_its_backing_goes_on() {
     let host = registry.builder().limit(Domain::Host, 1 << 20).load().unwrap();
     let backing = host.backing("host-mmap").unwrap();
     std::thread::scope(|scope| {
-        scope.spawn(|| {
+        let thread = scope.spawn(|| {
             // In place before the first call of this thread, and so destroyed after whatever the calls keep for it.
             LAST.with(|last| assert!(last.borrow().is_none()));
             let mut buffer = host.buffer(&backing, &BufferSpec::new(16 * PAGE)).unwrap();
             buffer.grow_to(10 * PAGE).unwrap();
             LAST.set(Some(ShrinksAtTheEnd(buffer)));
         });
+        // A scope ends with its closures; only a join waits for the thread itself.
+        thread.join().unwrap();
     });
     assert_eq!(host.backings()[0].state, leasehold::BackingState::Ready);
     assert_eq!(host.snapshot().domain(Domain::Host).unwrap().used_bytes, 0);

@@ -1,8 +1,8 @@
 //! Makes a backing of a loaded library, and asks it what it is and what it offers.
 //!
-//! An [`ImportedBacking`] owns the plugin's pointer and destroys it on drop, once. Tables are asked for each time a
-//! capability is used and must be the ones that were found at first, so that an answer that changes is noticed. Every
-//! answer may be a failure, those of discovery too. The calls themselves are in `foreign`.
+//! An [`ImportedBacking`] owns the plugin's pointer and destroys it on drop, once. The tables of its capabilities are kept
+//! as they were found at first; each discovery asks for them again, and they must be the same, so that an answer that
+//! changes is noticed. Every answer may be a failure, those of discovery too. The calls themselves are in `foreign`.
 #![expect(unsafe_code, reason = "calls function pointers of a loaded library")]
 
 use super::foreign::{Foreign, ask, release};

@@ -141,9 +141,10 @@ impl From<Reason> for Error {
     }
 }
 
+/// The kind and the text: what a program shows whose `main` answers the error.
 impl fmt::Debug for Error {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&self.0, formatter)
+        write!(formatter, "{:?}: {}", self.kind(), self.0)
     }
 }
 

@@ -53,9 +53,10 @@ impl Plugin {
         Ok(Self { path: Some(path.to_owned()), offers: entries.into_iter().map(Offer::Loaded).collect() })
     }
 
-    /// The backing that is named; without a name the only one, or the one that is called like the entry itself.
+    /// The backing that is named; without a name the only one of a library, or the one that is called like the entry
+    /// itself. What is linked in has no "only one": another program links in more.
     pub(crate) fn choose(&self, named: Option<&str>, entry: &str) -> Result<Offer, LoadError> {
-        if let (None, [only]) = (named, self.offers.as_slice()) {
+        if let (None, Some(_), [only]) = (named, &self.path, self.offers.as_slice()) {
             return Ok(*only);
         }
         let wanted = named.unwrap_or(entry);

@@ -34,8 +34,8 @@ pub(crate) struct ReplayArguments {
     #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u64).range(1..))]
     pub(super) max_context: Option<u64>,
 
-    /// The budget of the backing's domain, "4 GiB" say; default: 512 MiB for the synthetic workload, the registry file's
-    /// for a trace
+    /// The budget of the backing's domain; default: 512 MiB for the synthetic workload, 4 GiB for a trace, or the
+    /// registry file's where that is less
     #[arg(long, value_name = "BYTES")]
     pub(super) budget: Option<ByteSize>,
 

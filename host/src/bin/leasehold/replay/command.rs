@@ -23,6 +23,8 @@ const SYNTHETIC_REQUESTS: u64 = 128;
 const SYNTHETIC_SIGMA: f64 = 1.0;
 /// Its budget, unless `--budget` says otherwise: small enough that requests compete for it on any machine.
 const SYNTHETIC_BUDGET_BYTES: u64 = 512 << 20;
+/// The budget of a trace, unless `--budget` says otherwise: prealloc fills whatever it is given.
+const TRACE_BUDGET_BYTES: u64 = 4 << 30;
 
 pub(crate) fn run(registry: Option<PathBuf>, arguments: &ReplayArguments) -> Result<(), Failure> {
     let trace = trace(arguments)?;
@@ -79,11 +81,11 @@ fn host(registry: Option<PathBuf>, arguments: &ReplayArguments) -> Result<(Host,
     } else {
         arguments.backing.iter().map(|name| host.backing(name)).collect::<Result<_, _>>()?
     };
-    let synthetic = arguments.trace.is_none().then_some(SYNTHETIC_BUDGET_BYTES);
-    if let Some(budget) = arguments.budget.map(|budget| budget.as_u64()).or(synthetic) {
-        for backing in &backings {
-            host.governor().set_limit(backing.domain(), budget)?;
-        }
+    let most = if arguments.trace.is_none() { SYNTHETIC_BUDGET_BYTES } else { TRACE_BUDGET_BYTES };
+    for domain in backings.iter().map(BackingHandle::domain) {
+        let limit = host.snapshot().domain(domain).map_or(0, |books| books.limit_bytes);
+        let budget = arguments.budget.map_or(most.min(limit), |budget| budget.as_u64());
+        host.governor().set_limit(domain, budget)?;
     }
     Ok((host, backings))
 }
@@ -151,6 +153,9 @@ fn serve<S: CacheStore>(
     let style = ProgressStyle::with_template("{msg:>9} {bar:40} {pos}/{len} requests, {eta} left");
     bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
     bar.set_message(strategy.to_string());
+    if bar.is_hidden() {
+        output::say(&format!("replaying {} requests: {strategy}", trace.requests.len()));
+    }
     let outcome = replay(&trace.requests, options, store, &mut |ended, _| bar.set_position(ended));
     bar.finish_and_clear();
     outcome.map_err(|error| Failure::does_not_hold(format!("strategy {strategy}: {error}")))
