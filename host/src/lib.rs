@@ -39,8 +39,6 @@ pub use buffer::{Allocation, AllocationSpec, Buffer, BufferSet, BufferSpec, Grow
 pub use error::{Error, ErrorKind, TierExhausted};
 pub use governor::{DomainSnapshot, Governor, GovernorSnapshot, Lease};
 pub use host::{BackingHandle, BackingReport, BackingState, Host, HostBuilder, Requirements, Stage, StageReport};
-/// The contract of backings, for programs that bring one themselves: see [`HostBuilder::with_backing`].
-pub use leasehold_plugin_api as plugin_api;
 pub use leasehold_plugin_api::{
     Accounting, Address, AuthorityId, BackingError, Change, Description, DeviceKey, Domain, HolderId, HostAccess,
     MemoryRole, StepScope, Tier,
@@ -48,6 +46,17 @@ pub use leasehold_plugin_api::{
 pub use loader::Door;
 pub use machine::EnvironmentTrust;
 pub use registry::{Selection, SelectionError};
+
+/// The contract of backings, for programs that bring one themselves: see [`HostBuilder::with_backing`]. Plugins take it
+/// from the crate `leasehold-plugin-api`, which has the tables too.
+pub mod contract {
+    pub use leasehold_plugin_api::{
+        Accounting, Address, AllocateRequest, Allocation, AllocationId, AuthorityId, Backing, BackingError, Change,
+        CommitRange, Description, DeviceKey, Domain, ErrorKind, Extension, HolderId, HostAccess, HostServices,
+        LogLevel, MemoryRole, Prefix, PrefixId, PrefixMapping, PrefixRequest, Region, RegionId, ReleaseOutcome,
+        ReleaseTarget, ReserveRequest, SharedMapping, StepScope, Tier, Transfer, VirtualBacking,
+    };
+}
 
 // Linked in for `library = "builtin"`, and for programs without a registry file.
 use leasehold_host_mmap as _;

@@ -47,7 +47,7 @@ impl HostBuilder {
 
     /// Adds a backing that the program brings itself. It goes through the same checks as any other, and the selection
     /// applies to it. Its name is of the same form as in a registry file, and not taken there; its priority is 0. The
-    /// traits to implement are in [`plugin_api`](crate::plugin_api).
+    /// traits to implement are in [`contract`](crate::contract).
     pub fn with_backing(
         mut self,
         name: impl Into<String>,
