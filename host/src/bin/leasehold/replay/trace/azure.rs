@@ -11,7 +11,9 @@ use std::num::IntErrorKind;
 use std::time::Duration;
 
 use csv::StringRecord;
+use jiff::Timestamp;
 use jiff::civil::DateTime;
+use jiff::tz::Offset;
 
 use super::Request;
 use super::error::{Fault, Problem, quoted};
@@ -111,7 +113,9 @@ fn field<'row>(
 
 fn time(text: &str) -> Result<Duration, Problem> {
     let refused = || Problem::Field { field: TIMESTAMP, seen: quoted(text), wanted: A_TIME };
-    let time: DateTime = text.parse().map_err(|_| refused())?;
+    // With an offset from UTC it is an instant; a civil time would be read from that too, and lose the offset.
+    let instant = text.parse::<Timestamp>().map(|instant| Offset::UTC.to_datetime(instant));
+    let time = instant.or_else(|_| text.parse::<DateTime>()).map_err(|_| refused())?;
     Duration::try_from(time.duration_since(DateTime::MIN)).map_err(|_| refused())
 }
 
@@ -160,6 +164,15 @@ mod tests {
         );
         let request = &trace.requests[0];
         assert_eq!((request.prompt_tokens, request.output_tokens), (9, 7));
+    }
+
+    #[test]
+    fn an_offset_from_utc_counts() {
+        let trace = trace_of(&format!(
+            "{HEADER}\n2024-05-10 03:00:00+02:00,1,1\n2024-05-10 00:30:00-01:00,2,1\n2024-05-10 01:45:00Z,3,1\n"
+        ));
+        let minutes: Vec<_> = trace.requests.iter().map(|request| request.arrival.as_secs() / 60).collect();
+        assert_eq!(minutes, [0, 30, 45]);
     }
 
     #[test]
