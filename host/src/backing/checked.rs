@@ -300,10 +300,6 @@ impl CheckedBacking {
         operation: Operation,
         call: impl FnOnce(&dyn VirtualBacking) -> Result<T, BackingError>,
     ) -> Result<T, BackingFault> {
-        if !self.capabilities.has_virtual_backing() {
-            let backing = Arc::clone(&self.name);
-            return Err(BackingFault::Unsupported { backing, operation, capability: "virtual-backing" });
-        }
         let call = || self.inner.known_virtual_backing().map(call).transpose();
         match contain(call) {
             Ok(Some(answer)) => Ok(answer),

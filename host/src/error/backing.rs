@@ -49,11 +49,6 @@ pub(crate) enum BackingFault {
         "backing {backing:?}: {operation} not believed: {breach}; the backing is out of service from now on: use another, and report this to the plugin's author"
     )]
     Breach { backing: Arc<str>, operation: Operation, breach: String },
-    /// The backing hasn't got what the operation needs.
-    #[error(
-        "backing {backing:?}: {operation} refused: the backing offers no {capability}; choose a backing that does (`leasehold list`)"
-    )]
-    Unsupported { backing: Arc<str>, operation: Operation, capability: &'static str },
 }
 
 impl BackingFault {
@@ -61,7 +56,6 @@ impl BackingFault {
         match self {
             Self::Failed { error, .. } => kind_of(error.kind()),
             Self::OutOfService { .. } | Self::Breach { .. } => ErrorKind::OutOfService,
-            Self::Unsupported { .. } => ErrorKind::Unsupported,
         }
     }
 
@@ -70,14 +64,14 @@ impl BackingFault {
         match self {
             Self::Breach { .. } => true,
             Self::Failed { error, .. } => error.kind().leaves_doubt(),
-            Self::OutOfService { .. } | Self::Unsupported { .. } => false,
+            Self::OutOfService { .. } => false,
         }
     }
 
     pub(crate) fn backing_error(&self) -> Option<&BackingError> {
         match self {
             Self::Failed { error, .. } => Some(error),
-            Self::OutOfService { .. } | Self::Breach { .. } | Self::Unsupported { .. } => None,
+            Self::OutOfService { .. } | Self::Breach { .. } => None,
         }
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! Every operation is a function pointer in a C-shaped table, with scalars, caller-owned out-parameters and a `u32`
 //! status. Nothing that one side allocated is freed by the other. Detail of a failure goes into a caller-owned
-//! [`ErrorRecord`], written only on failure, so that a call that succeeds costs one indirect call.
+//! [`ErrorRecord`], written only on failure, so that a call that succeeds passes no more than its
+//! answer.
 //!
 //! ```text
 //!        host                                    plugin
