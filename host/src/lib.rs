@@ -53,8 +53,8 @@ pub mod contract {
     pub use leasehold_plugin_api::{
         Accounting, Address, AllocateRequest, Allocation, AllocationId, AuthorityId, Backing, BackingError, Change,
         CommitRange, Description, DeviceKey, Domain, ErrorKind, Extension, HolderId, HostAccess, HostServices,
-        LogLevel, MemoryRole, Prefix, PrefixId, PrefixMapping, PrefixRequest, Region, RegionId, ReleaseOutcome,
-        ReleaseTarget, ReserveRequest, SharedMapping, StepScope, Tier, Transfer, VirtualBacking,
+        LogLevel, MemoryRole, Prefix, PrefixId, PrefixMapping, PrefixRange, PrefixRequest, Region, RegionId,
+        ReleaseOutcome, ReleaseTarget, ReserveRequest, SharedMapping, StepScope, Tier, Transfer, VirtualBacking,
     };
 }
 

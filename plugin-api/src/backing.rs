@@ -44,8 +44,22 @@ pub trait Backing: Send + Sync {
     /// [`InvalidRequest`](crate::ErrorKind::InvalidRequest), and the kinds that fit the device. Nothing is left behind.
     fn allocate(&self, request: &AllocateRequest) -> Result<Allocation, BackingError>;
 
-    /// The one terminal release, for regions and plain allocations. Whatever is committed in a region goes with it.
+    /// The one terminal release, for regions and plain allocations. Whatever is committed or mapped in a region goes with
+    /// it.
     fn release(&self, target: ReleaseTarget) -> ReleaseOutcome;
+
+    /// Gives up memory that is owned but behind nothing, as a pool's parked memory is: as much of it as makes `bytes`
+    /// bytes, or all of it. Answers the physical bytes that are owned no longer. A backing that parks nothing answers 0.
+    ///
+    /// The host asks when its budget runs short, and believes its own books before the answer.
+    ///
+    /// # Errors
+    ///
+    /// The kinds that fit the device. What could not be given up stays owned.
+    fn trim(&self, bytes: u64) -> Result<u64, BackingError> {
+        let _ = bytes;
+        Ok(0)
+    }
 
     /// Memory that grows behind a fixed address.
     fn as_virtual_backing(&self) -> Option<&dyn VirtualBacking> {

@@ -78,7 +78,7 @@ pub use error::{BackingError, ErrorKind};
 pub use factory::{BackingFactory, BackingRegistration};
 pub use options::{NoOptions, OptionValue, Options};
 pub use services::{HostServices, LogLevel};
-pub use shared_mapping::{Prefix, PrefixMapping, PrefixRequest, SharedMapping};
+pub use shared_mapping::{Prefix, PrefixMapping, PrefixRange, PrefixRequest, SharedMapping};
 pub use transfer::Transfer;
 pub use values::{
     Accounting, Address, AllocateRequest, Allocation, AllocationId, AuthorityId, Change, CommitRange, Description,

@@ -1,6 +1,6 @@
 //! The capability to own physical memory once and map it into many regions.
 
-use crate::{Address, BackingError, Change, HolderId, PrefixId, RegionId, ReleaseOutcome};
+use crate::{Address, BackingError, Change, CommitRange, HolderId, PrefixId, RegionId, ReleaseOutcome};
 
 /// A request for a prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,27 +26,57 @@ pub struct Prefix {
     pub owned_bytes: u64,
 }
 
-/// One place where a prefix is mapped, whole.
+/// A part of one prefix, in whole granules.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, abi_stable::StableAbi)]
+pub struct PrefixRange {
+    /// The prefix's number; see [`PrefixRange::prefix`].
+    prefix: u64,
+    /// Bytes from the prefix's beginning, a multiple of the granule.
+    pub offset: u64,
+    /// Its size, a positive multiple of the granule.
+    pub bytes: u64,
+}
+
+impl PrefixRange {
+    /// The part of `prefix` that begins `offset` bytes in.
+    #[must_use]
+    pub const fn new(prefix: PrefixId, offset: u64, bytes: u64) -> Self {
+        Self { prefix: prefix.get(), offset, bytes }
+    }
+
+    /// The prefix that it is a part of.
+    #[must_use]
+    pub const fn prefix(&self) -> PrefixId {
+        PrefixId::new(self.prefix)
+    }
+
+    /// The offset of the first byte past it, or `None` where that overflows.
+    #[must_use]
+    pub fn end(&self) -> Option<u64> {
+        self.offset.checked_add(self.bytes)
+    }
+}
+
+/// One place where a part of a prefix is mapped.
+///
+/// A prefix may hold the planes of many layers one behind the other: each goes into a region of its own.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, abi_stable::StableAbi)]
 pub struct PrefixMapping {
-    prefix: u64,
+    /// What is mapped.
+    pub source: PrefixRange,
+    /// The region's number; see [`PrefixMapping::region`].
     region: u64,
     /// Bytes from the region's base, a multiple of the granule.
     pub offset: u64,
 }
 
 impl PrefixMapping {
-    /// `prefix` mapped into `region` from `offset` on.
+    /// `source` mapped into `region` from `offset` on.
     #[must_use]
-    pub const fn new(prefix: PrefixId, region: RegionId, offset: u64) -> Self {
-        Self { prefix: prefix.get(), region: region.get(), offset }
-    }
-
-    /// The prefix.
-    #[must_use]
-    pub const fn prefix(&self) -> PrefixId {
-        PrefixId::new(self.prefix)
+    pub const fn new(source: PrefixRange, region: RegionId, offset: u64) -> Self {
+        Self { source, region: region.get(), offset }
     }
 
     /// The region.
@@ -54,26 +84,37 @@ impl PrefixMapping {
     pub const fn region(&self) -> RegionId {
         RegionId::new(self.region)
     }
+
+    /// The part of the region that it takes.
+    #[must_use]
+    pub const fn target(&self) -> CommitRange {
+        CommitRange::new(self.region(), self.offset, self.source.bytes)
+    }
 }
 
 /// One physical prefix in many regions.
 ///
-/// A prefix that this backing did not make is refused before any cost is reported, even a cost of zero.
+/// Its physical memory is charged once and costs nothing more however often it is mapped; it lives until its last mapping
+/// and its handle are gone, in whichever order. A prefix that this backing did not make, or has released, is refused
+/// before any cost is reported, even a cost of zero.
 pub trait SharedMapping: Send + Sync {
-    /// Takes physical memory for a prefix, and a window to write it through.
+    /// Takes physical memory for a prefix, and a window to write it through. It reads as zero, or as what this very holder
+    /// left.
     ///
     /// # Errors
     ///
     /// [`OutOfMemory`](crate::ErrorKind::OutOfMemory), [`BudgetRefused`](crate::ErrorKind::BudgetRefused),
+    /// [`AddressSpaceExhausted`](crate::ErrorKind::AddressSpaceExhausted),
     /// [`InvalidRequest`](crate::ErrorKind::InvalidRequest). Nothing is left behind.
     fn create_prefix(&self, request: &PrefixRequest) -> Result<Prefix, BackingError>;
 
-    /// Ends all writing: from now on the prefix is read-only wherever it is mapped, the creator's window included.
+    /// Ends all writing: from now on the prefix is read-only wherever it is mapped, the creator's window included, and no
+    /// mapping of it can be made writable again.
     ///
     /// # Errors
     ///
     /// [`Foreign`](crate::ErrorKind::Foreign), [`UnknownId`](crate::ErrorKind::UnknownId), or
-    /// [`WrongState`](crate::ErrorKind::WrongState) when it is sealed already.
+    /// [`WrongState`](crate::ErrorKind::WrongState) when it is sealed already. It is as it was then.
     fn seal(&self, prefix: PrefixId) -> Result<(), BackingError>;
 
     /// Physical bytes that one more mapping of the prefix would newly own.
@@ -83,22 +124,26 @@ pub trait SharedMapping: Send + Sync {
     /// [`Foreign`](crate::ErrorKind::Foreign), [`UnknownId`](crate::ErrorKind::UnknownId).
     fn incremental_owned_bytes(&self, prefix: PrefixId) -> Result<u64, BackingError>;
 
-    /// Maps every prefix at its place, or none of them.
+    /// Maps every part at its place, read-only, or none of them. Places of one call don't overlap; a part may be mapped
+    /// at any number of places. [`committed_bytes`](crate::VirtualBacking::committed_bytes) does not count them.
     ///
     /// # Errors
     ///
     /// [`Foreign`](crate::ErrorKind::Foreign), [`UnknownId`](crate::ErrorKind::UnknownId),
-    /// [`AlreadyCommitted`](crate::ErrorKind::AlreadyCommitted) when a place is taken,
-    /// [`WrongState`](crate::ErrorKind::WrongState) when a prefix isn't sealed. Nothing is left mapped.
+    /// [`WrongState`](crate::ErrorKind::WrongState) when a prefix isn't sealed,
+    /// [`InvalidRequest`](crate::ErrorKind::InvalidRequest) when a part or a place is not in whole granules, leaves its
+    /// prefix or region or overlaps another place, [`AlreadyCommitted`](crate::ErrorKind::AlreadyCommitted) when a place
+    /// is taken, [`AddressSpaceExhausted`](crate::ErrorKind::AddressSpaceExhausted) when no more mappings are left.
+    /// Nothing is left mapped.
     fn map_prefix(&self, mappings: &[PrefixMapping]) -> Result<Change, BackingError>;
 
-    /// Takes mappings away. The physical memory lives until its last mapping and its last handle are gone.
+    /// Takes mappings away, each as it was mapped. The release of a region takes what is mapped in it away too.
     ///
     /// # Errors
     ///
     /// [`NotCommitted`](crate::ErrorKind::NotCommitted) when there is no such mapping. Nothing is changed.
     fn unmap(&self, mappings: &[PrefixMapping]) -> Result<Change, BackingError>;
 
-    /// Gives the handle back, and the physical memory once nothing maps it any more.
+    /// Gives the handle and its window back, and the physical memory once nothing maps it any more.
     fn release_prefix(&self, prefix: PrefixId) -> ReleaseOutcome;
 }

@@ -30,7 +30,8 @@ pub trait VirtualBacking: Send + Sync {
     /// [`UnknownId`](crate::ErrorKind::UnknownId), and the kinds that fit the device. Nothing is changed.
     fn commit(&self, ranges: &[CommitRange]) -> Result<Change, BackingError>;
 
-    /// Takes the physical memory behind every range away. The bytes are lost, the address space stays.
+    /// Takes the physical memory behind every range away. The bytes are lost, the address space stays. A pool may park
+    /// the memory for a later commit: then it stays owned.
     ///
     /// # Errors
     ///
@@ -47,7 +48,7 @@ pub trait VirtualBacking: Send + Sync {
     /// As [`commit`](VirtualBacking::commit), for what can be known beforehand.
     fn cost(&self, ranges: &[CommitRange]) -> Result<Change, BackingError>;
 
-    /// Bytes that are mapped in the region now.
+    /// Bytes that commits have put into the region and nothing has taken away; prefixes that are mapped there don't count.
     ///
     /// # Errors
     ///

@@ -100,6 +100,11 @@ pub struct BackingTable {
         out: *mut OutcomeRecord,
         error: *mut ErrorRecord,
     ) -> u32,
+    /// Gives up memory that is owned but behind nothing, about `bytes` bytes of it, and writes what is owned no longer.
+    ///
+    /// May block, and may refund to the host's services. May be asked while a call into another backing is under way, on
+    /// the same thread. A failure may have given some of it up.
+    pub trim: unsafe extern "C" fn(this: *mut c_void, bytes: u64, out: *mut u64, error: *mut ErrorRecord) -> u32,
     /// Writes the table of the virtual backing, or null where there is none: the same each time.
     ///
     /// Asked before every use, so it should not block. The table takes this very `this`.
@@ -173,7 +178,8 @@ pub struct VirtualBackingTable {
         out: *mut ChangeRecord,
         error: *mut ErrorRecord,
     ) -> u32,
-    /// Writes the bytes that are mapped in the region, and changes nothing. Should not block.
+    /// Writes the bytes that commits have put into the region, mapped prefixes not counted, and changes nothing. Should not
+    /// block.
     ///
     /// Also asked of a backing that is out of service.
     pub committed_bytes:

@@ -17,13 +17,14 @@ impl HostAccess {
     /// Only the device can touch the memory; see [`Transfer`](crate::Transfer).
     pub const NONE: Self = Self { is_direct: false };
 
-    /// Committed bytes, and those of allocations, are ordinary memory of this process.
+    /// Committed bytes, and those of allocations and prefixes, are ordinary memory of this process.
     ///
     /// # Safety
     ///
-    /// Of every address range that the backing answers, from its commit or allocation to its decommit or release:
+    /// Of every address range that the backing answers, from its commit or allocation to its decommit or release; of a
+    /// prefix's window from its creation to its release, and of a part of it from its mapping to its unmapping:
     ///
-    /// * it is readable, writable and initialised memory of this process, whose provenance is exposed (or was never
+    /// * it is readable, writable (a prefix: until it is sealed) and initialised memory of this process, whose provenance is exposed (or was never
     ///   Rust's, as with memory that the kernel maps);
     /// * nobody but the host reads or writes it, the backing itself included;
     /// * nothing else takes it away: a second handle on the backing, say.

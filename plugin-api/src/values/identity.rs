@@ -85,3 +85,26 @@ numbered!(
     HolderId,
     "holder"
 );
+
+impl HolderId {
+    /// Nobody in particular. Two requests of nobody are not of the same holder: neither sees what the other left.
+    pub const NOBODY: Self = Self::new(0);
+
+    /// Whether memory that `former` left may show to this holder.
+    #[must_use]
+    pub fn may_see(self, former: Self) -> bool {
+        self == former && self != Self::NOBODY
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_holder_sees_what_it_left_itself_and_nobody_sees_nothing() {
+        let (one, other) = (HolderId::new(1), HolderId::new(2));
+        assert!(one.may_see(one) && !one.may_see(other));
+        assert!(!one.may_see(HolderId::NOBODY) && !HolderId::NOBODY.may_see(HolderId::NOBODY));
+    }
+}

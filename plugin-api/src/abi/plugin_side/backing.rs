@@ -19,6 +19,7 @@ pub(super) static BACKING: BackingTable = BackingTable {
     accounting,
     allocate,
     release,
+    trim,
     virtual_backing,
     shared_mapping,
     transfer,
@@ -78,6 +79,14 @@ unsafe extern "C" fn release(
     };
     // SAFETY: the host keeps the rules of the table.
     unsafe { produce(this, out, error, operation) }
+}
+
+/// # Safety
+///
+/// As in [`BackingTable::trim`].
+unsafe extern "C" fn trim(this: *mut c_void, bytes: u64, out: *mut u64, error: *mut ErrorRecord) -> u32 {
+    // SAFETY: the host keeps the rules of the table.
+    unsafe { produce(this, out, error, |backing| backing.trim(bytes)) }
 }
 
 /// The table of a capability, or null where the backing hasn't got it.
