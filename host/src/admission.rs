@@ -36,6 +36,14 @@ pub(crate) fn granularity(backing: &CheckedBacking) -> Result<u64, AdmissionErro
     })
 }
 
+/// Refuses a backing that can't share.
+pub(crate) fn shared_mapping(backing: &CheckedBacking) -> Result<(), AdmissionError> {
+    if backing.capabilities().has_shared_mapping() {
+        return Ok(());
+    }
+    Err(AdmissionError::Unsupported { backing: Arc::clone(backing.name()), capability: "shared-mapping" })
+}
+
 fn check_books(backing: &CheckedBacking, governor: &GovernorCore) -> Result<(), AdmissionError> {
     let domain = backing.books().domain();
     let name = || Arc::clone(backing.name());

@@ -32,6 +32,7 @@ mod governor;
 mod host;
 mod loader;
 mod machine;
+mod prefix;
 mod registry;
 
 pub use backing::{Capabilities, ReapReport};
@@ -45,6 +46,7 @@ pub use leasehold_plugin_api::{
 };
 pub use loader::Door;
 pub use machine::EnvironmentTrust;
+pub use prefix::{Prefix, PrefixPart, PrefixSpec, SharedPrefix, Unsealed};
 pub use registry::{Selection, SelectionError};
 
 /// The contract of backings, for programs that bring one themselves: see [`HostBuilder::with_backing`]. Plugins take it

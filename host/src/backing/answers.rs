@@ -2,8 +2,10 @@
 //!
 //! Each check answers the breach in words, or nothing. Nothing here calls a backing.
 
+use crate::error::Operation;
 use leasehold_plugin_api::{
-    Accounting, Address, AllocateRequest, Allocation, Change, CommitRange, Region, ReserveRequest,
+    Accounting, Address, AllocateRequest, Allocation, Change, CommitRange, Prefix, PrefixMapping, PrefixRequest,
+    Region, ReserveRequest,
 };
 
 /// A granularity: a power of two.
@@ -36,6 +38,39 @@ pub(super) fn allocation(request: &AllocateRequest, allocation: &Allocation) -> 
         return Err(format!("allocate answered {} bytes, asked for {}", allocation.bytes, request.bytes));
     }
     extent("allocate", allocation.base, allocation.bytes, request.align)
+}
+
+/// A prefix: the id and size that were asked for, a window that is aligned and not null, and as many bytes newly owned, or
+/// fewer where the backing pays and had them parked. Answers the window's end.
+pub(super) fn prefix(
+    accounting: Accounting,
+    granularity: u64,
+    request: &PrefixRequest,
+    prefix: &Prefix,
+) -> Result<Address, String> {
+    if prefix.id != request.id {
+        return Err(format!("create_prefix answered {} for {}", prefix.id, request.id));
+    }
+    let (asked, bytes, owned) = (request.bytes, prefix.bytes, prefix.owned_bytes);
+    if bytes != asked {
+        return Err(format!("create_prefix answered a prefix of {bytes} bytes, asked for {asked}"));
+    }
+    if is_wrongly_owned(accounting, asked, owned) {
+        return Err(format!("create_prefix answered {owned} bytes newly owned, asked for {asked}"));
+    }
+    extent("create_prefix", prefix.window, bytes, granularity)
+}
+
+/// A mapping or unmapping of prefixes: exactly the bytes that were asked for, and none of them owned for it.
+pub(super) fn mapping(operation: Operation, mappings: &[PrefixMapping], change: Change) -> Result<(), String> {
+    let asked = mappings.iter().fold(0_u64, |sum, mapping| sum.saturating_add(mapping.source.bytes));
+    let Change { mapped_bytes, owned_bytes } = change;
+    if mapped_bytes != asked || owned_bytes != 0 {
+        return Err(format!(
+            "{operation} answered {mapped_bytes} bytes mapped, {owned_bytes} owned, asked for {asked}, 0"
+        ));
+    }
+    Ok(())
 }
 
 fn extent(operation: &str, base: Address, bytes: u64, align: u64) -> Result<Address, String> {
@@ -73,14 +108,17 @@ fn exactly(
     if mapped_bytes != asked {
         return Err(format!("{operation} answered {mapped_bytes} bytes {when} mapped, asked for {asked}"));
     }
-    let is_wrong = match accounting {
-        Accounting::Buffer => owned_bytes != asked,
-        Accounting::Backing { .. } => owned_bytes > asked,
-    };
-    if is_wrong {
+    if is_wrongly_owned(accounting, asked, owned_bytes) {
         return Err(format!("{operation} answered {owned_bytes} bytes {when} owned, asked for {asked}"));
     }
     Ok(())
+}
+
+fn is_wrongly_owned(accounting: Accounting, asked: u64, owned: u64) -> bool {
+    match accounting {
+        Accounting::Buffer => owned != asked,
+        Accounting::Backing { .. } => owned > asked,
+    }
 }
 
 /// A cost: no more than was asked for is newly mapped or newly owned. Parked memory is owned already, and memory may be

@@ -5,12 +5,18 @@
 //! that breaks the contract, panics or loses its device is taken out of service: it gets no new work, but what it holds
 //! is still given back to it. Any thread may call; no lock is held across a call to the backing.
 //!
+//! * `checked/sharing`: the calls of shared mapping.
+//! * `checked/giving_back`: releases, and the quarantine of what could not be given back.
+//!
 //! What it does *not* do: charge budgets (see `buffer`), or load anything (see `loader`).
 
+mod giving_back;
+mod sharing;
+
 use super::made::{Discovery, MadeBacking, contain};
-use super::quarantine::{Quarantined, ReapReport};
+use super::quarantine::{Target, Unreturned};
 use super::{AddressMap, Capabilities, ServiceContext, answers, quietly};
-use crate::error::{BackingFault, Operation, Unreleased};
+use crate::error::{BackingFault, Operation};
 use crate::governor::{DomainBooks, Lease};
 use leasehold_plugin_api::{
     Accounting, Address, AllocateRequest, Allocation, AllocationId, Backing, BackingError, Change, CommitRange,
@@ -19,7 +25,7 @@ use leasehold_plugin_api::{
 };
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// Numbers of regions and allocations, never used twice in this process.
 static NEXT_ID: AtomicU64 = AtomicU64::new(1);
@@ -46,7 +52,7 @@ pub(crate) struct CheckedBacking {
     capabilities: Capabilities,
     books: Arc<DomainBooks>,
     addresses: Arc<AddressMap>,
-    quarantine: Mutex<Vec<Quarantined>>,
+    quarantine: Mutex<Vec<Unreturned>>,
     services: &'static ServiceContext,
 }
 
@@ -112,13 +118,13 @@ impl CheckedBacking {
         let reserved = self.virtual_call(Operation::Reserve, |backing| backing.reserve(&request));
         let region = reserved.inspect_err(|fault| {
             if fault.leaves_doubt() {
-                self.give_back_unseen(ReleaseTarget::Region(request.id), None, 0);
+                self.give_back_unseen(Target::Memory(ReleaseTarget::Region(request.id)), None, 0);
             }
         })?;
         let checked = answers::region(&request, &region).and_then(|end| self.take_addresses(region.base, end));
         checked.map_err(|breach| {
             let fault = self.breach(Operation::Reserve, breach);
-            self.give_back_unseen(ReleaseTarget::Region(request.id), None, 0);
+            self.give_back_unseen(Target::Memory(ReleaseTarget::Region(request.id)), None, 0);
             fault
         })?;
         Ok(region)
@@ -175,7 +181,7 @@ impl CheckedBacking {
         self.in_service(Operation::Allocate)?;
         let Placement { bytes, align, role, holder } = placement;
         let request = AllocateRequest { id: AllocationId::new(next_id()), bytes, align, role, holder };
-        let target = ReleaseTarget::Allocation(request.id);
+        let target = Target::Memory(ReleaseTarget::Allocation(request.id));
         let allocation = match self.call(Operation::Allocate, || self.inner.allocate(&request)) {
             Ok(allocation) => allocation,
             Err(fault) => {
@@ -197,97 +203,6 @@ impl CheckedBacking {
         }
     }
 
-    /// Gives back what nobody has seen: refused after it was made, or made before a call broke off, under the id that
-    /// was asked for. An id that the backing doesn't know was never made.
-    fn give_back_unseen(&self, target: ReleaseTarget, lease: Option<Lease>, owned_bytes: u64) {
-        let entry = Quarantined { target, addresses: None, lease, remaining_bytes: owned_bytes };
-        match self.try_release(entry).map_err(|kept| *kept) {
-            Err((_, error)) if error.kind() == ErrorKind::UnknownId => {}
-            Err((entry, _)) => self.lock_quarantine().push(entry),
-            Ok(()) => {}
-        }
-    }
-
-    /// Gives a region or an allocation back, with the lease on its `owned_bytes`. What can't be given back stays
-    /// charged, and is tried again by [`reap`](Self::reap).
-    pub(crate) fn release(
-        &self,
-        target: ReleaseTarget,
-        (base, bytes): (Address, u64),
-        owned_bytes: u64,
-        lease: Option<Lease>,
-    ) -> Result<(), Unreleased> {
-        let addresses = base.checked_add(bytes).map(|end| (base, end));
-        let entry = Quarantined { target, addresses, lease, remaining_bytes: owned_bytes };
-        let Err((entry, error)) = self.try_release(entry).map_err(|kept| *kept) else { return Ok(()) };
-        let remaining_bytes = entry.remaining_bytes;
-        self.lock_quarantine().push(entry);
-        quietly(|| {
-            tracing::warn!(
-                backing = &*self.name,
-                "{target:?} not given back, {remaining_bytes} bytes stay charged: {error}"
-            );
-        });
-        Err(Unreleased { remaining_bytes, fault: self.failed(Operation::Release, error) })
-    }
-
-    /// Tries to give back once more what could not be given back before.
-    pub(crate) fn reap(&self) -> ReapReport {
-        let entries = std::mem::take(&mut *self.lock_quarantine());
-        let mut report = ReapReport::default();
-        for entry in entries {
-            match self.try_release(entry).map_err(|kept| *kept) {
-                Ok(()) => report.released = report.released.saturating_add(1),
-                Err((entry, _)) => {
-                    report.remaining = report.remaining.saturating_add(1);
-                    report.remaining_bytes = report.remaining_bytes.saturating_add(entry.remaining_bytes);
-                    self.lock_quarantine().push(entry);
-                }
-            }
-        }
-        report
-    }
-
-    /// Gives the addresses back first: the moment that the backing has released them, the system may hand them to another
-    /// thread's region. What could not be released takes them again.
-    fn try_release(&self, mut entry: Quarantined) -> Result<(), Box<(Quarantined, BackingError)>> {
-        if let Some((base, _)) = entry.addresses {
-            self.addresses.give_back(base);
-        }
-        let (remaining_bytes, error) = match self.release_call(entry.target) {
-            ReleaseOutcome::Complete => return Ok(()),
-            ReleaseOutcome::Failed(error) => (entry.remaining_bytes, error),
-            ReleaseOutcome::Quarantined { remaining_bytes, error } => {
-                (remaining_bytes.min(entry.remaining_bytes), error)
-            }
-        };
-        if let Some(lease) = &mut entry.lease {
-            lease.shrink(entry.remaining_bytes.saturating_sub(remaining_bytes));
-        }
-        entry.remaining_bytes = remaining_bytes;
-        entry.addresses = entry.addresses.filter(|(base, end)| self.addresses.take(*base, *end).is_ok());
-        Err(Box::new((entry, error)))
-    }
-
-    fn release_call(&self, target: ReleaseTarget) -> ReleaseOutcome {
-        match contain(|| Ok(self.inner.release(target))) {
-            Ok(outcome) => {
-                if let ReleaseOutcome::Failed(error) | ReleaseOutcome::Quarantined { error, .. } = &outcome {
-                    self.note(Operation::Release, error);
-                }
-                outcome
-            }
-            Err(error) => {
-                self.note(Operation::Release, &error);
-                ReleaseOutcome::Quarantined { remaining_bytes: u64::MAX, error }
-            }
-        }
-    }
-
-    fn lock_quarantine(&self) -> std::sync::MutexGuard<'_, Vec<Quarantined>> {
-        self.quarantine.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn in_service(&self, operation: Operation) -> Result<(), BackingFault> {
         match self.services.retired() {
             None => Ok(()),
@@ -300,26 +215,33 @@ impl CheckedBacking {
         operation: Operation,
         call: impl FnOnce(&dyn VirtualBacking) -> Result<T, BackingError>,
     ) -> Result<T, BackingFault> {
-        let call = || self.inner.known_virtual_backing().map(call).transpose();
-        match contain(call) {
+        let answer = contain(|| self.inner.known_virtual_backing().map(call).transpose());
+        self.capability_answer(operation, "virtual-backing", answer, || Ok(self.inner.virtual_backing()?.is_some()))
+    }
+
+    /// The answer of a capability, unless the backing no longer offers what it did: then nothing was done. `is_offered`
+    /// is asked only after a failure that says nothing else, since each question is a crossing.
+    fn capability_answer<T>(
+        &self,
+        operation: Operation,
+        capability: &str,
+        answer: Result<Option<T>, BackingError>,
+        is_offered: impl FnOnce() -> Result<bool, BackingError>,
+    ) -> Result<T, BackingFault> {
+        let lost =
+            |error: &BackingError| error.kind() == ErrorKind::Internal && matches!(contain(is_offered), Ok(false));
+        match answer {
             Ok(Some(answer)) => Ok(answer),
-            Err(error) if !self.lost_virtual_backing(&error) => {
+            Err(error) if !lost(&error) => {
                 self.note(operation, &error);
                 Err(self.failed(operation, error))
             }
             Ok(None) | Err(_) => {
-                let breach = "it no longer offers virtual-backing, as it did at first";
-                self.services.retire(broken(breach));
-                Err(self.out_of_service(operation, broken(breach)))
+                let breach = broken(&format!("it no longer offers {capability}, as it did at first"));
+                self.services.retire(breach.clone());
+                Err(self.out_of_service(operation, breach))
             }
         }
-    }
-
-    /// Whether a call failed because the backing no longer offers what it did: then nothing was done. Asked only after a
-    /// failure that says nothing else, since each question is a crossing.
-    fn lost_virtual_backing(&self, error: &BackingError) -> bool {
-        error.kind() == ErrorKind::Internal
-            && matches!(contain(|| Ok(self.inner.virtual_backing()?.is_none())), Ok(true))
     }
 
     fn call<T>(&self, operation: Operation, call: impl FnOnce() -> Result<T, BackingError>) -> Result<T, BackingFault> {

@@ -139,6 +139,11 @@ impl ImportedBacking {
         self.virtual_backing.get()?.as_ref()
     }
 
+    /// Shared mapping as it was found at first.
+    pub(super) fn known_shared_mapping(&self) -> Option<&Foreign<SharedMappingTable>> {
+        self.shared_mapping.get()?.as_ref()
+    }
+
     pub(super) fn shared_mapping(&self) -> Result<Option<&Foreign<SharedMappingTable>>, BackingError> {
         let Foreign { this, table } = self.own;
         // SAFETY: invariant 1; the out-parameters are the caller's for the call.

@@ -8,7 +8,7 @@ use super::imported::ImportedBacking;
 use super::{Capabilities, answers};
 use leasehold_plugin_api::{
     Accounting, AllocateRequest, Allocation, Backing, BackingError, Description, ErrorKind, ReleaseOutcome,
-    ReleaseTarget, VirtualBacking,
+    ReleaseTarget, SharedMapping, VirtualBacking,
 };
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -72,6 +72,21 @@ impl MadeBacking {
         match self {
             Self::Linked(backing) => backing.as_virtual_backing(),
             Self::Loaded(backing) => backing.known_virtual_backing().map(|found| -> &dyn VirtualBacking { found }),
+        }
+    }
+
+    /// Shared mapping as it was discovered.
+    pub(super) fn known_shared_mapping(&self) -> Option<&dyn SharedMapping> {
+        match self {
+            Self::Linked(backing) => backing.as_shared_mapping(),
+            Self::Loaded(backing) => backing.known_shared_mapping().map(|found| -> &dyn SharedMapping { found }),
+        }
+    }
+
+    pub(super) fn shared_mapping(&self) -> Result<Option<&dyn SharedMapping>, BackingError> {
+        match self {
+            Self::Linked(backing) => Ok(backing.as_shared_mapping()),
+            Self::Loaded(backing) => Ok(backing.shared_mapping()?.map(|found| -> &dyn SharedMapping { found })),
         }
     }
 

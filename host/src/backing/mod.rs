@@ -9,21 +9,27 @@
 //!                                                          └─ Quarantine: what could not be given back
 //! ```
 //!
-//! * `imported`, `foreign`: a backing that is called through its tables. The only unsafe code here, with `services`.
+//! * `imported`, `foreign`: a backing that is called through its tables.
 //! * `services`: the host's side of `HostServices`.
 //! * `made`: a backing that came through either door, and what it says of itself.
 //! * `checked`: every call with its answer checked; a backing that breaks the contract is taken out of service.
+//! * `prefix`: a hold on a prefix's memory, which is given back with the last one.
+//! * `bytes`: addresses as slices, where the CPU can touch them.
 //! * `capabilities`: asked once, compared for ever after.
+//!
+//! Unsafe code is in `imported`, `foreign`, `services` and `bytes` alone.
 //!
 //! What happens to buffers is not decided here: see `buffer`. Nothing here reads registry files.
 
 mod address_map;
 mod answers;
+pub(crate) mod bytes;
 mod capabilities;
 mod checked;
 mod foreign;
 mod imported;
 mod made;
+mod prefix;
 mod quarantine;
 mod services;
 
@@ -32,7 +38,9 @@ pub use capabilities::Capabilities;
 pub(crate) use checked::{CheckedBacking, Placement};
 pub(crate) use imported::ForeignEntry;
 pub(crate) use made::{MadeBacking, contain};
+pub(crate) use prefix::{PrefixHandle, PrefixMemory};
 pub use quarantine::ReapReport;
+pub(crate) use quarantine::Unreturned;
 pub(crate) use services::ServiceContext;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};

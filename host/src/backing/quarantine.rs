@@ -1,24 +1,67 @@
-//! What a backing could not give back: it stays charged, is named, and is tried again.
+//! What goes back to a backing; and what could not yet: it stays charged, is named, and is tried again.
 
+use super::prefix::PrefixMemory;
 use crate::governor::Lease;
-use leasehold_plugin_api::{Address, ReleaseTarget};
+use leasehold_plugin_api::{Address, PrefixId, ReleaseTarget};
+use std::sync::Arc;
 
-/// Memory that a backing could not give back. Its lease, where the buffer held one, stays charged until it could.
+/// What a release gives back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Target {
+    Memory(ReleaseTarget),
+    Prefix(PrefixId),
+}
+
+/// Memory that is to go back to its backing. Its lease, where the buffer held one, stays charged until it has.
 #[derive(Debug)]
-pub(super) struct Quarantined {
-    pub(super) target: ReleaseTarget,
+pub(crate) struct Unreturned {
+    pub(super) target: Target,
     /// From where to where it is in the address map, where it is in there.
     pub(super) addresses: Option<(Address, Address)>,
     pub(super) lease: Option<Lease>,
+    /// Physical bytes behind it that are still owned.
     pub(super) remaining_bytes: u64,
+    /// What is mapped in it: these live as long.
+    pub(super) prefixes: Vec<Arc<PrefixMemory>>,
+}
+
+impl Unreturned {
+    /// A region or an allocation, the bytes that it owns, and the lease on them.
+    pub(crate) fn memory(
+        target: ReleaseTarget,
+        (base, bytes): (Address, u64),
+        owned_bytes: u64,
+        lease: Option<Lease>,
+    ) -> Self {
+        let addresses = base.checked_add(bytes).map(|end| (base, end));
+        Self { addresses, ..Self::unseen(Target::Memory(target), owned_bytes, lease) }
+    }
+
+    /// The same, with the prefixes that are mapped in it.
+    pub(crate) fn with_prefixes(mut self, prefixes: Vec<Arc<PrefixMemory>>) -> Self {
+        self.prefixes = prefixes;
+        self
+    }
+
+    /// A prefix that nobody holds any more.
+    pub(super) fn prefix(memory: PrefixMemory) -> Self {
+        let PrefixMemory { id, window, bytes, lease, .. } = memory;
+        let addresses = window.checked_add(bytes).map(|end| (window, end));
+        Self { addresses, ..Self::unseen(Target::Prefix(id), bytes, lease) }
+    }
+
+    /// What nobody has seen: refused after it was made, or made before a call broke off.
+    pub(super) fn unseen(target: Target, owned_bytes: u64, lease: Option<Lease>) -> Self {
+        Self { target, addresses: None, lease, remaining_bytes: owned_bytes, prefixes: Vec::new() }
+    }
 }
 
 /// What a round of trying again achieved; see [`Host::reap`](crate::Host::reap).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReapReport {
-    /// Regions and allocations that were given back.
+    /// Regions, allocations and prefixes that were given back.
     pub released: usize,
-    /// Regions and allocations that still could not be.
+    /// Regions, allocations and prefixes that still could not be.
     pub remaining: usize,
     /// Physical bytes behind those.
     pub remaining_bytes: u64,

@@ -1,10 +1,9 @@
 //! Memory that is committed as a whole: what never grows, and what reallocating engines use.
 #![expect(unsafe_code, reason = "lends committed memory out as slices")]
 
-use super::bytes;
 use super::spec::check_align;
 use crate::admission::{self, Payer};
-use crate::backing::{CheckedBacking, Placement};
+use crate::backing::{CheckedBacking, Placement, Unreturned, bytes};
 use crate::error::{BufferError, Error};
 use crate::governor::{GovernorCore, Lease};
 use leasehold_plugin_api::{Address, HolderId, MemoryRole, ReleaseTarget};
@@ -24,7 +23,7 @@ impl AllocationSpec {
     #[must_use]
     pub fn new(bytes: u64) -> Self {
         let role = MemoryRole::Workspace(leasehold_plugin_api::StepScope::Lasting);
-        Self { bytes, align: 1, role, holder: HolderId::new(0) }
+        Self { bytes, align: 1, role, holder: HolderId::NOBODY }
     }
 
     /// The same, at a multiple of `align` bytes, a power of two.
@@ -160,7 +159,8 @@ impl Allocation {
         let lease = self.lease.take();
         let owned_bytes = lease.as_ref().map_or(self.inner.bytes, Lease::bytes);
         let target = ReleaseTarget::Allocation(self.inner.id);
-        Ok(self.backing.release(target, (self.inner.base, self.inner.bytes), owned_bytes, lease)?)
+        let place = (self.inner.base, self.inner.bytes);
+        Ok(self.backing.give_back(Unreturned::memory(target, place, owned_bytes, lease))?)
     }
 }
 

@@ -1,20 +1,25 @@
 //! Planes that grow together in one transaction, or not at all.
 //!
 //! Input: an admitted backing and a [`BufferSpec`]. It owns one region a plane and, where the buffer pays, one lease on
-//! everything that is committed. Dropping it gives both back; what the backing can't take back stays charged in the
-//! backing's quarantine. One thread at a time; calls may block in the system or the driver.
+//! everything that is committed; it holds the prefixes that are mapped in front. Dropping it gives all of them back; what
+//! the backing can't take back stays charged in the backing's quarantine. One thread at a time; calls may block in the
+//! system or the driver.
 //!
 //! Invariants, after every call and every failure:
 //! 1. `len ≤ committed ≤ capacity`, for each plane, where `committed` counts only what is there for certain.
 //! 2. The lease, where there is one, holds exactly what the planes are charged.
+//! 3. `shared ≤ committed`: prefixes come first, and nothing private lies before them.
+
+mod sharing;
 
 use super::growth::GrowthPolicy;
 use super::plane::Plane;
 use super::spec::BufferSpec;
 use crate::admission::{self, Payer};
-use crate::backing::CheckedBacking;
-use crate::error::{BackingFault, BufferError, Error, Unreleased};
+use crate::backing::{CheckedBacking, Unreturned};
+use crate::error::{BackingFault, BufferError, Error, PrefixError, Unreleased};
 use crate::governor::GovernorCore;
+use crate::prefix::PrefixPart;
 use leasehold_plugin_api::{Address, Change, CommitRange, ReleaseTarget};
 use std::sync::Arc;
 
@@ -23,8 +28,14 @@ use std::sync::Arc;
 pub struct BufferSet {
     /// The length of each plane.
     len: u64,
-    /// The least that is committed of any plane for certain; all are equal unless a shrink failed half-way.
+    /// The least that is committed or mapped of any plane for certain; all are equal unless a shrink failed half-way.
     committed: u64,
+    /// What prefixes take of each plane, in front.
+    shared: u64,
+    /// The prefixes that are mapped, one behind the other.
+    parts: Vec<PrefixPart>,
+    /// Prefixes that may be mapped still, or after all, since a call broke off.
+    doubtful_parts: Vec<PrefixPart>,
     capacity: u64,
     granule: u64,
     growth: GrowthPolicy,
@@ -52,6 +63,9 @@ impl BufferSet {
         let mut set = Self {
             len: 0,
             committed: 0,
+            shared: 0,
+            parts: Vec::new(),
+            doubtful_parts: Vec::new(),
             capacity: placement.bytes,
             granule,
             growth: spec.growth,
@@ -81,7 +95,7 @@ impl BufferSet {
         self.len == 0
     }
 
-    /// Bytes of each plane that have physical memory behind them: a multiple of the granularity.
+    /// Bytes of each plane that have physical memory behind them, prefixes included: a multiple of the granularity.
     #[must_use]
     pub fn committed(&self) -> u64 {
         self.committed
@@ -99,9 +113,16 @@ impl BufferSet {
         self.planes.len()
     }
 
-    /// Physical bytes behind all planes, those included that a failed call may have left.
+    /// Private physical bytes behind all planes, those included that a failed call may have left. Prefixes don't count:
+    /// they are owned once, wherever they are mapped.
     #[must_use]
     pub fn committed_total(&self) -> u64 {
+        self.planes.iter().fold(0, |sum, plane| sum.saturating_add(plane.owned()))
+    }
+
+    /// Bytes that are visible in all planes: private ones and those of prefixes.
+    #[must_use]
+    pub fn mapped_total(&self) -> u64 {
         self.planes.iter().fold(0, |sum, plane| sum.saturating_add(plane.charged()))
     }
 
@@ -132,17 +153,30 @@ impl BufferSet {
     ///
     /// # Errors
     ///
-    /// As [`plane`](Self::plane).
+    /// As [`plane`](Self::plane), and [`WrongState`](crate::ErrorKind::WrongState) when a prefix is mapped in front: see
+    /// [`private_mut`](Self::private_mut).
     pub fn plane_mut(&mut self, plane: usize) -> Result<&mut [u8], Error> {
+        if self.shared > 0 {
+            return Err(PrefixError::ReadOnly { backing: Arc::clone(self.backing.name()), shared: self.shared }.into());
+        }
+        self.private_mut(plane)
+    }
+
+    /// What of a plane's bytes may be written: those behind the prefixes. It begins [`shared`](Self::shared) bytes in.
+    ///
+    /// # Errors
+    ///
+    /// As [`plane`](Self::plane).
+    pub fn private_mut(&mut self, plane: usize) -> Result<&mut [u8], Error> {
         let Self { planes, backing, len, .. } = self;
         let count = planes.len();
         let found = planes.get_mut(plane).ok_or_else(|| no_such_plane(backing, plane, count))?;
-        Ok(found.bytes_mut(backing, *len)?)
+        Ok(found.private_mut(backing, *len)?)
     }
 
     /// Makes every plane at least `bytes` long. Within what is committed this is a comparison and a store; past it all
     /// planes are charged and committed in one call, or none is. A plane never moves. New bytes read as zero, or as
-    /// what this buffer left there before it shrank.
+    /// what this buffer's holder left.
     ///
     /// # Errors
     ///
@@ -165,7 +199,7 @@ impl BufferSet {
         self.resolve_doubts()?;
         let Some(target) = self.next_target(bytes) else { return Ok(()) };
         match self.commit_to(target) {
-            Err(error) if error.is_exhausted() => match self.exact_target(bytes) {
+            Err(error) if error.is_exhausted() => match self.target(GrowthPolicy::Exact, bytes) {
                 exact if exact < target => self.commit_to(exact),
                 _ => Err(error),
             },
@@ -175,11 +209,14 @@ impl BufferSet {
 
     /// What a growth to `bytes` commits to; nothing within what is committed.
     fn next_target(&self, bytes: u64) -> Option<u64> {
-        (bytes > self.committed).then(|| self.growth.target(bytes, self.committed, self.capacity, self.granule))
+        (bytes > self.committed).then(|| self.target(self.growth, bytes))
     }
 
-    fn exact_target(&self, bytes: u64) -> u64 {
-        GrowthPolicy::Exact.target(bytes, self.committed, self.capacity, self.granule)
+    /// A policy goes by what is private: a prefix is no reason to commit more.
+    fn target(&self, growth: GrowthPolicy, bytes: u64) -> u64 {
+        let private = |end: u64| end.saturating_sub(self.shared);
+        let target = growth.target(private(bytes), private(self.committed), private(self.capacity), self.granule);
+        self.shared.saturating_add(target)
     }
 
     fn check_capacity(&self, bytes: u64) -> Result<(), BufferError> {
@@ -228,7 +265,7 @@ impl BufferSet {
 
     /// Makes every plane `bytes` long, at most what it is now, and gives the whole granules past `bytes` back: what was
     /// in use, what a policy committed ahead, and what an earlier shrink failed to give back. The granule that holds
-    /// the new end stays; of a buffer that grows in steps, the step.
+    /// the new end stays; of a buffer that grows in steps, the step. Prefixes stay mapped: see [`clear`](Self::clear).
     ///
     /// # Errors
     ///
@@ -236,7 +273,9 @@ impl BufferSet {
     /// it, and growing again really commits.
     pub fn shrink_to(&mut self, bytes: u64) -> Result<(), Error> {
         self.resolve_doubts()?;
-        let keep = self.growth.kept(bytes, self.capacity, self.granule);
+        let private = |end: u64| end.saturating_sub(self.shared);
+        let kept = self.growth.kept(private(bytes), private(self.capacity), self.granule);
+        let keep = self.shared.saturating_add(kept);
         let asked = self.fill_ranges(|plane| (keep, plane.charged()));
         if asked > 0 {
             self.decommit_to(keep, asked, bytes)?;
@@ -279,8 +318,9 @@ impl BufferSet {
         let before = self.committed_total();
         let mut outcome = Ok(());
         for plane in self.planes.iter_mut().filter(|plane| plane.is_in_doubt()) {
-            match self.backing.committed_between(plane.id(), plane.certain(), plane.charged()) {
-                Ok(committed) => plane.settle(committed),
+            let private = |end: u64| end.saturating_sub(self.shared);
+            match self.backing.committed_between(plane.id(), private(plane.certain()), private(plane.charged())) {
+                Ok(committed) => plane.settle(self.shared.saturating_add(committed)),
                 Err(fault) => outcome = outcome.and(Err(fault)),
             }
         }
@@ -354,19 +394,26 @@ impl BufferSet {
 
     fn release_all(&mut self) -> Result<(), BufferError> {
         let mut unreleased: Option<Unreleased> = None;
+        let mut note = |this: Unreleased| {
+            // The first fault is told, with the bytes of all.
+            let before = unreleased.as_ref().map_or(0, |first| first.remaining_bytes);
+            let remaining_bytes = before.saturating_add(this.remaining_bytes);
+            let fault = unreleased.take().map_or(this.fault, |first| first.fault);
+            unreleased = Some(Unreleased { remaining_bytes, fault });
+        };
+        let parts: Vec<_> = self.parts.drain(..).chain(self.doubtful_parts.drain(..)).collect();
         for plane in std::mem::take(&mut self.planes) {
             let lease = match &mut self.payer {
-                Payer::Buffer(lease) => Some(lease.split_off(plane.charged())),
+                Payer::Buffer(lease) => Some(lease.split_off(plane.owned())),
                 Payer::Backing => None,
             };
-            let target = ReleaseTarget::Region(plane.id());
-            if let Err(this) = self.backing.release(target, (plane.base(), self.capacity), plane.charged(), lease) {
-                // The first fault is told, with the bytes of all.
-                let before = unreleased.as_ref().map_or(0, |first| first.remaining_bytes);
-                let remaining_bytes = before.saturating_add(this.remaining_bytes);
-                let fault = unreleased.map_or(this.fault, |first| first.fault);
-                unreleased = Some(Unreleased { remaining_bytes, fault });
-            }
+            let place = (plane.base(), self.capacity);
+            let entry = Unreturned::memory(ReleaseTarget::Region(plane.id()), place, plane.owned(), lease)
+                .with_prefixes(parts.iter().filter_map(PrefixPart::share_memory).collect());
+            self.backing.give_back(entry).unwrap_or_else(&mut note);
+        }
+        for part in parts {
+            part.close().unwrap_or_else(&mut note);
         }
         unreleased.map_or(Ok(()), |unreleased| Err(unreleased.into()))
     }

@@ -5,6 +5,7 @@ use super::spec::BufferSpec;
 use crate::backing::CheckedBacking;
 use crate::error::Error;
 use crate::governor::GovernorCore;
+use crate::prefix::SharedPrefix;
 use leasehold_plugin_api::Address;
 use std::sync::Arc;
 
@@ -70,14 +71,49 @@ impl Buffer {
     ///
     /// # Errors
     ///
-    /// As [`as_slice`](Self::as_slice).
+    /// As [`as_slice`](Self::as_slice), and [`WrongState`](crate::ErrorKind::WrongState) when a prefix is mapped in front:
+    /// see [`private_mut`](Self::private_mut).
     pub fn as_mut_slice(&mut self) -> Result<&mut [u8], Error> {
         self.set.plane_mut(0)
     }
 
+    /// What of the bytes may be written: those behind the prefixes. It begins [`shared`](Self::shared) bytes in.
+    ///
+    /// # Errors
+    ///
+    /// As [`as_slice`](Self::as_slice).
+    pub fn private_mut(&mut self) -> Result<&mut [u8], Error> {
+        self.set.private_mut(0)
+    }
+
+    /// Bytes that prefixes take, in front.
+    #[must_use]
+    pub fn shared(&self) -> u64 {
+        self.set.shared()
+    }
+
+    /// Maps a prefix of one plane behind those that are mapped already. Nothing is owned for it. The length is then the end
+    /// of the prefix, and growth goes on behind it.
+    ///
+    /// # Errors
+    ///
+    /// As [`BufferSet::map_prefix`].
+    pub fn map_prefix(&mut self, prefix: &SharedPrefix) -> Result<(), Error> {
+        self.set.map_prefix(prefix)
+    }
+
+    /// Gives everything in it back, prefixes included, and keeps the address space.
+    ///
+    /// # Errors
+    ///
+    /// As [`BufferSet::clear`].
+    pub fn clear(&mut self) -> Result<(), Error> {
+        self.set.clear()
+    }
+
     /// Makes it at least `bytes` long. Within what is committed this is a comparison and a store; past it the growth is
-    /// charged and committed, or refused. The base never moves. New bytes read as zero, or as what this buffer left
-    /// there before it shrank.
+    /// charged and committed, or refused. The base never moves. New bytes read as zero, or as what this buffer's holder
+    /// left.
     ///
     /// # Errors
     ///

@@ -20,7 +20,7 @@ impl BufferSpec {
     /// A buffer that can grow to `capacity` bytes, rounded up to whole granules. Capacity costs address space only.
     #[must_use]
     pub fn new(capacity: u64) -> Self {
-        Self { capacity, align: 1, role: MemoryRole::KvCache, holder: HolderId::new(0), growth: GrowthPolicy::Exact }
+        Self { capacity, align: 1, role: MemoryRole::KvCache, holder: HolderId::NOBODY, growth: GrowthPolicy::Exact }
     }
 
     /// The same, with a base that is a multiple of `align` bytes, a power of two; the granularity at least.

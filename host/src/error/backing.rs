@@ -16,6 +16,12 @@ pub(crate) enum Operation {
     CommittedBytes,
     Allocate,
     Release,
+    CreatePrefix,
+    Seal,
+    IncrementalOwnedBytes,
+    MapPrefix,
+    Unmap,
+    ReleasePrefix,
 }
 
 impl fmt::Display for Operation {
@@ -29,6 +35,12 @@ impl fmt::Display for Operation {
             Operation::CommittedBytes => "committed_bytes",
             Operation::Allocate => "allocate",
             Operation::Release => "release",
+            Operation::CreatePrefix => "create_prefix",
+            Operation::Seal => "seal",
+            Operation::IncrementalOwnedBytes => "incremental_owned_bytes",
+            Operation::MapPrefix => "map_prefix",
+            Operation::Unmap => "unmap",
+            Operation::ReleasePrefix => "release_prefix",
         })
     }
 }
@@ -96,6 +108,8 @@ fn kind_of(kind: api::ErrorKind) -> ErrorKind {
         api::ErrorKind::BudgetRefused => ErrorKind::TierExhausted,
         api::ErrorKind::InvalidRequest => ErrorKind::InvalidRequest,
         api::ErrorKind::Unsupported => ErrorKind::Unsupported,
+        api::ErrorKind::Foreign => ErrorKind::ForeignPrefix,
+        api::ErrorKind::WrongState => ErrorKind::WrongState,
         kind if kind.leaves_doubt() => ErrorKind::OutOfService,
         _ => ErrorKind::Backing,
     }

@@ -18,6 +18,11 @@ pub enum ErrorKind {
     Unsupported,
     /// A size, alignment or range that could never be granted.
     InvalidRequest,
+    /// The prefix belongs to another backing.
+    ForeignPrefix,
+    /// What was asked for does not fit the state of things: a sealed prefix is not written to, one that is not sealed is
+    /// not mapped, and it is mapped only where nothing private is in the way.
+    WrongState,
     /// The growth would pass the reservation.
     CapacityExceeded,
     /// The budget of the domain is used up. Making room and trying again may help.

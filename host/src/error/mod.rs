@@ -11,6 +11,7 @@ mod buffer;
 mod exhausted;
 mod find;
 mod kind;
+mod prefix;
 
 pub(crate) use admission::AdmissionError;
 pub(crate) use backing::{BackingFault, Operation, Unreleased};
@@ -19,6 +20,7 @@ pub(crate) use buffer::BufferError;
 pub use exhausted::TierExhausted;
 pub(crate) use find::FindError;
 pub use kind::ErrorKind;
+pub(crate) use prefix::PrefixError;
 
 use crate::registry::{RegistryError, SelectionError};
 use leasehold_plugin_api::{BackingError, Domain};
@@ -50,6 +52,8 @@ enum Reason {
     Backing(BackingFault),
     #[error(transparent)]
     Buffer(BufferError),
+    #[error(transparent)]
+    Prefix(PrefixError),
     #[error("no authority minted: the operating system gave no randomness ({0}); check that getrandom(2) is allowed")]
     NoRandomness(String),
     #[error(
@@ -83,6 +87,7 @@ impl Error {
             Reason::Admission(error) => error.kind(),
             Reason::Backing(fault) => fault.kind(),
             Reason::Buffer(error) => error.kind(),
+            Reason::Prefix(error) => error.kind(),
             Reason::NoRandomness(_) | Reason::NoMemorySize(_) => ErrorKind::System,
         }
     }
@@ -133,6 +138,7 @@ from_stage! {
     AdmissionError => Admission,
     BackingFault => Backing,
     BufferError => Buffer,
+    PrefixError => Prefix,
 }
 
 impl From<Reason> for Error {

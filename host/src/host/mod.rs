@@ -29,6 +29,7 @@ use crate::backing::{Capabilities, CheckedBacking, ReapReport};
 use crate::buffer::{Allocation, AllocationSpec, Buffer, BufferSet, BufferSpec};
 use crate::error::Error;
 use crate::governor::{Governor, GovernorCore, GovernorSnapshot};
+use crate::prefix::{Prefix, PrefixSpec};
 use entry::Entry;
 use leasehold_plugin_api::{Accounting, Description, Domain};
 use std::path::{Path, PathBuf};
@@ -166,6 +167,16 @@ impl Host {
     /// [`TierExhausted`](crate::ErrorKind::TierExhausted), and as [`buffer`](Self::buffer).
     pub fn allocate(&self, backing: &BackingHandle, spec: &AllocationSpec) -> Result<Allocation, Error> {
         Allocation::admit(&backing.backing, &self.core, spec)
+    }
+
+    /// Takes physical memory for a prefix, which its creator writes and then seals.
+    ///
+    /// # Errors
+    ///
+    /// [`TierExhausted`](crate::ErrorKind::TierExhausted), [`Unsupported`](crate::ErrorKind::Unsupported) when the backing
+    /// can't share, and as [`buffer`](Self::buffer).
+    pub fn prefix(&self, backing: &BackingHandle, spec: &PrefixSpec) -> Result<Prefix, Error> {
+        Prefix::admit(&backing.backing, &self.core, spec)
     }
 
     /// Tries to give back once more whatever a backing could not take back when its buffer went.

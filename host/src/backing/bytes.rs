@@ -1,7 +1,7 @@
 //! Addresses as slices, where the CPU can touch them.
 #![expect(unsafe_code, reason = "makes slices of memory that a backing has committed")]
 
-use crate::backing::CheckedBacking;
+use super::CheckedBacking;
 use crate::error::BufferError;
 use leasehold_plugin_api::Address;
 use std::slice;
@@ -11,9 +11,9 @@ use std::sync::Arc;
 ///
 /// # Safety
 ///
-/// The backing answered `base` for a region or an allocation that is live, and has committed at least `len` bytes of it;
-/// both stay so, and nobody writes to them, for `'a`.
-pub(super) unsafe fn of<'a>(backing: &CheckedBacking, base: Address, len: u64) -> Result<&'a [u8], BufferError> {
+/// The backing answered `base` for a region, an allocation or a prefix that is live, or it lies within one, and at least
+/// `len` bytes from there are committed or mapped; both stay so, and nobody writes to them, for `'a`.
+pub(crate) unsafe fn of<'a>(backing: &CheckedBacking, base: Address, len: u64) -> Result<&'a [u8], BufferError> {
     let len = host_len(backing, len)?;
     // SAFETY: the CPU can touch the memory (`host_len`), which makes committed bytes initialised memory of this process
     // (`HostAccess::direct`); the caller promises that they are committed, and unchanged for `'a`.
@@ -24,8 +24,8 @@ pub(super) unsafe fn of<'a>(backing: &CheckedBacking, base: Address, len: u64) -
 ///
 /// # Safety
 ///
-/// As [`of`]; and nobody else reads or writes the bytes for `'a`.
-pub(super) unsafe fn of_mut<'a>(
+/// As [`of`]; the bytes are not those of a sealed prefix, and nobody else reads or writes them for `'a`.
+pub(crate) unsafe fn of_mut<'a>(
     backing: &CheckedBacking,
     base: Address,
     len: u64,
