@@ -17,7 +17,7 @@ pub use faulty_backing::FaultyBacking;
 use leasehold::{Error, Host};
 use leasehold_plugin_api::{
     Address, AuthorityId, Backing, BackingError, BackingRegistration, CommitRange, Domain, ErrorKind, HostServices,
-    Options, ReleaseTarget,
+    Options, PrefixId, ReleaseTarget,
 };
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -36,12 +36,28 @@ pub enum Call {
     CommittedBytes,
     Allocate,
     Release,
+    CreatePrefix,
+    Seal,
+    IncrementalOwnedBytes,
+    MapPrefix,
+    Unmap,
+    ReleasePrefix,
 }
 
 impl Call {
-    /// The calls that can answer a failure.
+    /// The calls of every backing that grows that can answer a failure.
     pub const FALLIBLE: [Call; 7] =
         [Call::Reserve, Call::Commit, Call::Decommit, Call::Cost, Call::CommittedBytes, Call::Allocate, Call::Release];
+
+    /// The calls of shared mapping that can.
+    pub const SHARING: [Call; 6] = [
+        Call::CreatePrefix,
+        Call::Seal,
+        Call::IncrementalOwnedBytes,
+        Call::MapPrefix,
+        Call::Unmap,
+        Call::ReleasePrefix,
+    ];
 }
 
 /// How a call fails.
@@ -74,6 +90,8 @@ pub enum Books {
     OfItsHost(HostServices),
     /// The backing, it says, on books that its host does not keep.
     Elsewhere(AuthorityId),
+    /// Whoever pays for what the wrapped backing commits.
+    OfTheWrapped,
 }
 
 /// What a backing holds.
@@ -83,6 +101,8 @@ pub struct Held {
     pub regions: usize,
     /// Live allocations.
     pub allocations: usize,
+    /// Prefixes whose handle is held.
+    pub prefixes: usize,
     /// Bytes committed in them.
     pub owned_bytes: u64,
 }
@@ -113,6 +133,8 @@ struct State {
     struck: u64,
     /// Committed bytes of all that is live.
     live: HashMap<ReleaseTarget, u64>,
+    /// Bytes of the prefixes whose handle is held.
+    prefixes: HashMap<PrefixId, u64>,
     handed_out: Vec<Extent>,
 }
 
@@ -163,7 +185,8 @@ impl Faults {
     pub fn held(&self) -> Held {
         let state = self.lock();
         let regions = state.live.keys().filter(|target| matches!(target, ReleaseTarget::Region(_))).count();
-        Held { regions, allocations: state.live.len() - regions, owned_bytes: state.live.values().sum() }
+        let owned_bytes = state.live.values().chain(state.prefixes.values()).sum();
+        Held { regions, allocations: state.live.len() - regions, prefixes: state.prefixes.len(), owned_bytes }
     }
 
     /// All address space that ever was handed out, given back or not.
@@ -194,6 +217,20 @@ impl Faults {
         let faults = self.clone();
         let create = move |services: HostServices| -> Result<Box<dyn Backing>, BackingError> {
             Ok(Box::new(FaultyBacking::new(host_mmap(services)?, &faults, books(services))))
+        };
+        Host::builder().limit(Domain::Host, limit_bytes).with_backing("faulty", create).load()
+    }
+
+    /// A host that has one backing, `"faulty"`: the built-in host-pool behind these faults, with these options.
+    ///
+    /// # Errors
+    ///
+    /// As [`HostBuilder::load`](leasehold::HostBuilder::load).
+    pub fn pool_host(&self, limit_bytes: u64, options: Options) -> Result<Host, Error> {
+        let faults = self.clone();
+        let create = move |services: HostServices| -> Result<Box<dyn Backing>, BackingError> {
+            let pool = linked_in("host-pool", &options, services)?;
+            Ok(Box::new(FaultyBacking::new(pool, &faults, Books::OfTheWrapped)))
         };
         Host::builder().limit(Domain::Host, limit_bytes).with_backing("faulty", create).load()
     }
@@ -254,7 +291,20 @@ impl Faults {
 ///
 /// When it isn't linked in.
 pub fn host_mmap(services: HostServices) -> Result<Box<dyn Backing>, BackingError> {
+    linked_in("host-mmap", &Options::new(), services)
+}
+
+/// A backing that is linked in.
+///
+/// # Errors
+///
+/// What its creation answers.
+///
+/// # Panics
+///
+/// When it isn't linked in.
+pub fn linked_in(name: &str, options: &Options, services: HostServices) -> Result<Box<dyn Backing>, BackingError> {
     let linked_in = BackingRegistration::linked_in();
-    let host_mmap = linked_in.iter().find(|registration| registration.name() == "host-mmap").expect("is linked in");
-    host_mmap.create(&Options::new(), services)
+    let found = linked_in.iter().find(|registration| registration.name() == name).expect("is linked in");
+    found.create(options, services)
 }

@@ -18,7 +18,7 @@ pub(crate) struct PrefixMemory {
     pub(super) window: Address,
     pub(super) bytes: u64,
     /// Physical bytes that its creation newly owned.
-    pub(super) owned_bytes: u64,
+    pub(super) newly_owned_bytes: u64,
     /// The charge for it, unless the backing pays.
     pub(super) lease: Option<Lease>,
 }
@@ -55,8 +55,8 @@ impl PrefixHandle {
     }
 
     /// Physical bytes that its creation newly owned.
-    pub(crate) fn owned_bytes(&self) -> u64 {
-        self.memory().map_or(0, |memory| memory.owned_bytes)
+    pub(crate) fn newly_owned_bytes(&self) -> u64 {
+        self.memory().map_or(0, |memory| memory.newly_owned_bytes)
     }
 
     /// The bytes of its charge are taken.

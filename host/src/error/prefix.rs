@@ -7,7 +7,7 @@ use std::sync::Arc;
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PrefixError {
     #[error(
-        "backing {backing:?}: prefix not mapped: backing {theirs:?} of {whose} made it; map it into a buffer of that one, or fill a private part instead"
+        "backing {backing:?}: prefix refused: backing {theirs:?} of {whose} made it; use it with that one, or fill a private part instead"
     )]
     Foreign { backing: Arc<str>, theirs: Arc<str>, whose: &'static str },
     #[error(
@@ -27,6 +27,17 @@ pub(crate) enum PrefixError {
     )]
     Part { backing: Arc<str>, offset: u64, bytes: u64, plane_bytes: u64, granule: u64 },
     #[error(
+        "backing {backing:?}: prefix not cached: it has {planes} planes of {plane_bytes} bytes, {blocks} blocks take {wanted_planes} of {wanted}; make it for those blocks"
+    )]
+    NotTheBlocks {
+        backing: Arc<str>,
+        planes: usize,
+        plane_bytes: u64,
+        blocks: usize,
+        wanted_planes: usize,
+        wanted: u64,
+    },
+    #[error(
         "backing {backing:?}: no slice to write: sealing the prefix broke off, so that it may be sealed; drop it and make another"
     )]
     SealInDoubt { backing: Arc<str> },
@@ -36,7 +47,7 @@ impl PrefixError {
     pub(crate) fn kind(&self) -> ErrorKind {
         match self {
             Self::Foreign { .. } => ErrorKind::ForeignPrefix,
-            Self::Planes { .. } | Self::Part { .. } => ErrorKind::InvalidRequest,
+            Self::Planes { .. } | Self::Part { .. } | Self::NotTheBlocks { .. } => ErrorKind::InvalidRequest,
             Self::PrivateInTheWay { .. } | Self::ReadOnly { .. } | Self::SealInDoubt { .. } => ErrorKind::WrongState,
         }
     }

@@ -2,7 +2,7 @@
 #![expect(unsafe_code, reason = "lends sealed memory out as slices")]
 
 use super::writable::{no_such_plane, plane_base};
-use crate::backing::{PrefixHandle, PrefixMemory, bytes};
+use crate::backing::{CheckedBacking, PrefixHandle, PrefixMemory, bytes};
 use crate::error::{BufferError, Error, PrefixError, Unreleased};
 use leasehold_plugin_api::{Address, PrefixMapping, RegionId};
 use std::sync::Arc;
@@ -38,7 +38,7 @@ impl SharedPrefix {
 
     /// Bytes of all planes: what it owns, once, however often it is mapped.
     #[must_use]
-    pub fn bytes(&self) -> u64 {
+    pub fn owned_bytes(&self) -> u64 {
         self.handle.bytes()
     }
 
@@ -114,8 +114,16 @@ impl SharedPrefix {
         Ok(self.handle.close().map_err(BufferError::from)?)
     }
 
-    pub(crate) fn handle(&self) -> &PrefixHandle {
-        &self.handle
+    /// Refuses a prefix of another backing, before anything is asked about it.
+    pub(crate) fn check_made_by(&self, backing: &Arc<CheckedBacking>) -> Result<(), PrefixError> {
+        let maker = self.handle.backing();
+        if Arc::ptr_eq(maker, backing) {
+            return Ok(());
+        }
+        // Two hosts may call their backings alike.
+        let is_ours = maker.books().authority() == backing.books().authority();
+        let whose = if is_ours { "this host" } else { "another host" };
+        Err(PrefixError::Foreign { backing: Arc::clone(backing.name()), theirs: Arc::clone(maker.name()), whose })
     }
 }
 

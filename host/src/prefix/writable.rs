@@ -74,10 +74,16 @@ impl Prefix {
         self.plane_bytes
     }
 
-    /// Physical bytes that its creation newly owned: fewer than it holds where parked memory served.
+    /// Bytes of all planes: what it owns, once, however often it will be mapped.
     #[must_use]
     pub fn owned_bytes(&self) -> u64 {
-        self.handle.owned_bytes()
+        self.handle.bytes()
+    }
+
+    /// Physical bytes that its creation newly owned: fewer than it owns where parked memory served.
+    #[must_use]
+    pub fn newly_owned_bytes(&self) -> u64 {
+        self.handle.newly_owned_bytes()
     }
 
     /// Where a plane begins in the creator's window. `None` when there is no such plane.

@@ -3,8 +3,8 @@
 use super::{Books, Call, Fault, Faults};
 use leasehold_plugin_api::{
     Accounting, AllocateRequest, Allocation, Backing, BackingError, Change, CommitRange, Description, Domain,
-    ErrorKind, MemoryRole, Region, RegionId, ReleaseOutcome, ReleaseTarget, ReserveRequest, SharedMapping, Transfer,
-    VirtualBacking,
+    ErrorKind, MemoryRole, Prefix, PrefixId, PrefixMapping, PrefixRequest, Region, RegionId, ReleaseOutcome,
+    ReleaseTarget, ReserveRequest, SharedMapping, Transfer, VirtualBacking,
 };
 
 /// A backing that counts calls, fails those that were planned, and passes the others on.
@@ -45,10 +45,14 @@ impl FaultyBacking {
         self.inner.as_virtual_backing().expect("only reached where it is offered")
     }
 
+    fn sharing(&self) -> &dyn SharedMapping {
+        self.inner.as_shared_mapping().expect("only reached where it is offered")
+    }
+
     fn charge(&self, bytes: u64) -> Result<(), BackingError> {
         match self.books {
             Books::OfItsHost(services) => services.charge(Domain::Host, bytes, MemoryRole::KvCache),
-            Books::OfTheBuffers | Books::Elsewhere(_) => Ok(()),
+            Books::OfTheBuffers | Books::Elsewhere(_) | Books::OfTheWrapped => Ok(()),
         }
     }
 
@@ -104,6 +108,7 @@ impl Backing for FaultyBacking {
                 Accounting::Backing { authority: services.authority(Domain::Host).expect("the host keeps books") }
             }
             Books::Elsewhere(authority) => Accounting::Backing { authority },
+            Books::OfTheWrapped => self.inner.accounting(),
         }
     }
 
@@ -138,7 +143,11 @@ impl Backing for FaultyBacking {
     }
 
     fn as_shared_mapping(&self) -> Option<&dyn SharedMapping> {
-        self.inner.as_shared_mapping()
+        self.inner.as_shared_mapping().map(|_| self as &dyn SharedMapping)
+    }
+
+    fn trim(&self, bytes: u64) -> Result<u64, BackingError> {
+        self.inner.trim(bytes)
     }
 
     fn as_transfer(&self) -> Option<&dyn Transfer> {
@@ -185,5 +194,47 @@ impl VirtualBacking for FaultyBacking {
     fn committed_bytes(&self, region: RegionId) -> Result<u64, BackingError> {
         self.pass_whole(Call::CommittedBytes)?;
         self.growable().committed_bytes(region)
+    }
+}
+
+impl SharedMapping for FaultyBacking {
+    fn create_prefix(&self, request: &PrefixRequest) -> Result<Prefix, BackingError> {
+        self.pass_whole(Call::CreatePrefix)?;
+        let made = self.sharing().create_prefix(request)?;
+        self.faults.lock().prefixes.insert(made.id, made.bytes);
+        Ok(made)
+    }
+
+    fn seal(&self, prefix: PrefixId) -> Result<(), BackingError> {
+        self.pass_whole(Call::Seal)?;
+        self.sharing().seal(prefix)
+    }
+
+    fn incremental_owned_bytes(&self, prefix: PrefixId) -> Result<u64, BackingError> {
+        self.pass_whole(Call::IncrementalOwnedBytes)?;
+        self.sharing().incremental_owned_bytes(prefix)
+    }
+
+    fn map_prefix(&self, mappings: &[PrefixMapping]) -> Result<Change, BackingError> {
+        self.pass_whole(Call::MapPrefix)?;
+        self.sharing().map_prefix(mappings)
+    }
+
+    fn unmap(&self, mappings: &[PrefixMapping]) -> Result<Change, BackingError> {
+        self.pass_whole(Call::Unmap)?;
+        self.sharing().unmap(mappings)
+    }
+
+    fn release_prefix(&self, prefix: PrefixId) -> ReleaseOutcome {
+        match self.pass(Call::ReleasePrefix) {
+            Ok(None) => {}
+            Ok(Some(error)) => return ReleaseOutcome::Quarantined { remaining_bytes: u64::MAX, error },
+            Err(error) => return ReleaseOutcome::Failed(error),
+        }
+        let outcome = self.sharing().release_prefix(prefix);
+        if outcome == ReleaseOutcome::Complete {
+            self.faults.lock().prefixes.remove(&prefix);
+        }
+        outcome
     }
 }

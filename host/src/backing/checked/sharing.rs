@@ -39,8 +39,9 @@ impl CheckedBacking {
             self.give_back_unseen(target, lease, bytes);
             return Err(fault);
         }
-        let owned_bytes = made.owned_bytes;
-        Ok(PrefixHandle::new(PrefixMemory { id: request.id, window: made.window, bytes, owned_bytes, lease }, self))
+        let newly_owned_bytes = made.owned_bytes;
+        let memory = PrefixMemory { id: request.id, window: made.window, bytes, newly_owned_bytes, lease };
+        Ok(PrefixHandle::new(memory, self))
     }
 
     /// Ends all writing to a prefix.

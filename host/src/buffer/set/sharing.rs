@@ -4,7 +4,6 @@
 //! first, one behind the other, and the private part grows behind them. The set holds what it maps.
 
 use super::BufferSet;
-use crate::backing::CheckedBacking;
 use crate::error::{Error, PrefixError};
 use crate::prefix::{PrefixPart, SharedPrefix};
 use leasehold_plugin_api::{Change, PrefixMapping};
@@ -109,11 +108,7 @@ impl BufferSet {
 
     fn check_part(&self, part: &PrefixPart) -> Result<(), PrefixError> {
         let (prefix, buffer) = (part.prefix().planes(), self.planes.len());
-        let maker = part.prefix().handle().backing();
-        if !Arc::ptr_eq(maker, &self.backing) {
-            let theirs = Arc::clone(maker.name());
-            return Err(PrefixError::Foreign { backing: self.name(), theirs, whose: whose(maker, &self.backing) });
-        }
+        part.prefix().check_made_by(&self.backing)?;
         if prefix != buffer {
             return Err(PrefixError::Planes { backing: self.name(), prefix, buffer });
         }
@@ -136,9 +131,4 @@ impl BufferSet {
     fn name(&self) -> Arc<str> {
         Arc::clone(self.backing.name())
     }
-}
-
-/// Two hosts may call their backings alike.
-fn whose(maker: &CheckedBacking, ours: &CheckedBacking) -> &'static str {
-    if maker.books().authority() == ours.books().authority() { "this host" } else { "another host" }
 }
