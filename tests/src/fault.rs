@@ -36,10 +36,11 @@ pub enum Call {
     CommittedBytes,
     Allocate,
     Release,
+    Trim,
 }
 
 impl Call {
-    /// The calls that can answer a failure.
+    /// The calls that can answer a failure, of those that a buffer needs.
     pub const FALLIBLE: [Call; 7] =
         [Call::Reserve, Call::Commit, Call::Decommit, Call::Cost, Call::CommittedBytes, Call::Allocate, Call::Release];
 }

@@ -7,11 +7,13 @@
 //!
 //! What it does *not* do: charge budgets (see `buffer`), or load anything (see `loader`).
 
+mod trim;
+
 use super::made::{Discovery, MadeBacking, contain};
 use super::quarantine::{Quarantined, ReapReport};
 use super::{AddressMap, Capabilities, ServiceContext, answers, quietly};
 use crate::error::{BackingFault, Operation, Unreleased};
-use crate::governor::{DomainBooks, Lease};
+use crate::governor::{DomainBooks, Lease, Place};
 use leasehold_plugin_api::{
     Accounting, Address, AllocateRequest, Allocation, AllocationId, Backing, BackingError, Change, CommitRange,
     Description, ErrorKind, HolderId, MemoryRole, Region, RegionId, ReleaseOutcome, ReleaseTarget, ReserveRequest,
@@ -19,7 +21,7 @@ use leasehold_plugin_api::{
 };
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 /// Numbers of regions and allocations, never used twice in this process.
 static NEXT_ID: AtomicU64 = AtomicU64::new(1);
@@ -48,6 +50,8 @@ pub(crate) struct CheckedBacking {
     addresses: Arc<AddressMap>,
     quarantine: Mutex<Vec<Quarantined>>,
     services: &'static ServiceContext,
+    /// Among those who are asked for room, while it lives.
+    _place: Option<Place>,
 }
 
 impl CheckedBacking {
@@ -58,10 +62,13 @@ impl CheckedBacking {
         books: Arc<DomainBooks>,
         addresses: Arc<AddressMap>,
         services: &'static ServiceContext,
-    ) -> Self {
+    ) -> Arc<Self> {
         let Discovery { description, accounting, capabilities } = discovery;
         let quarantine = Mutex::default();
-        Self { name, inner, description, accounting, capabilities, books, addresses, quarantine, services }
+        Arc::new_cyclic(|this: &Weak<Self>| {
+            let _place = Self::take_place(&books, accounting, services, this.clone());
+            Self { name, inner, description, accounting, capabilities, books, addresses, quarantine, services, _place }
+        })
     }
 
     pub(crate) fn name(&self) -> &Arc<str> {

@@ -35,11 +35,4 @@ pub(crate) use made::{MadeBacking, contain};
 pub use quarantine::ReapReport;
 pub(crate) use services::ServiceContext;
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
-/// Logs where nothing may go wrong, as in a drop: a subscriber that panics, because its writer is gone, is not heard.
-fn quietly(log: impl FnOnce()) {
-    if let Err(payload) = catch_unwind(AssertUnwindSafe(log)) {
-        std::mem::forget(payload);
-    }
-}
+use crate::quiet::quietly;

@@ -5,7 +5,7 @@
 #![expect(unsafe_code, reason = "the functions behind a C-shaped table take raw pointers")]
 
 use super::quietly;
-use crate::governor::{DomainBooks, GovernorCore, Lease};
+use crate::governor::{DomainBooks, GovernorCore, Lease, Parties, Party, PartyId};
 use leasehold_plugin_api::abi::{
     DomainRecord, ErrorRecord, HostServicesTable, RoleRecord, STATUS_FAILED, STATUS_OK, STATUS_PANICKED, Text,
 };
@@ -19,6 +19,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 /// What the host keeps for one backing.
 pub(crate) struct ServiceContext {
     backing: Arc<str>,
+    /// The backing as a party to what it asks for.
+    party: Party,
     governor: Arc<GovernorCore>,
     /// What the backing has charged, by domain; `None` once it ended.
     accounts: Mutex<Option<BTreeMap<Domain, Lease>>>,
@@ -45,6 +47,7 @@ impl ServiceContext {
     pub(crate) fn open(backing: Arc<str>, governor: Arc<GovernorCore>) -> &'static Self {
         let context: &'static Self = Box::leak(Box::new(Self {
             backing,
+            party: Party::Backing(PartyId::mint()),
             governor,
             accounts: Mutex::new(Some(BTreeMap::new())),
             retired: OnceLock::new(),
@@ -65,6 +68,11 @@ impl ServiceContext {
         let table = self.table.get().map_or(ptr::null(), ptr::from_ref);
         // SAFETY: `open` has set the table, which is leaked with the context, and the operations below keep its rules.
         unsafe { HostServices::from_table(table) }
+    }
+
+    /// The backing as a party to what it asks for.
+    pub(crate) fn party(&self) -> Party {
+        self.party
     }
 
     /// Takes the backing out of service; the first reason stays.
@@ -121,6 +129,7 @@ impl ServiceContext {
     }
 
     fn charge(&self, domain: Domain, bytes: u64, role: MemoryRole) -> Result<(), BackingError> {
+        let _backing = Parties::with(self.party);
         let lease = Lease::charge(self.books(domain)?, bytes, role).map_err(|refusal| {
             BackingError::new(ErrorKind::BudgetRefused, refusal.to_string())
                 .with_requested(bytes)

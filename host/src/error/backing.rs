@@ -16,6 +16,7 @@ pub(crate) enum Operation {
     CommittedBytes,
     Allocate,
     Release,
+    Trim,
 }
 
 impl fmt::Display for Operation {
@@ -29,6 +30,7 @@ impl fmt::Display for Operation {
             Operation::CommittedBytes => "committed_bytes",
             Operation::Allocate => "allocate",
             Operation::Release => "release",
+            Operation::Trim => "trim",
         })
     }
 }
