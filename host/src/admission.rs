@@ -36,7 +36,8 @@ pub(crate) fn granularity(backing: &CheckedBacking) -> Result<u64, AdmissionErro
     })
 }
 
-fn check_books(backing: &CheckedBacking, governor: &GovernorCore) -> Result<(), AdmissionError> {
+/// Refuses a backing that keeps other books than these.
+pub(crate) fn check_books(backing: &CheckedBacking, governor: &GovernorCore) -> Result<(), AdmissionError> {
     let domain = backing.books().domain();
     let name = || Arc::clone(backing.name());
     let Some(books) = governor.books(domain) else {

@@ -556,6 +556,29 @@ mod parked {
     }
 
     #[test]
+    fn trim_answers_what_the_books_got_back() {
+        let (_, host, backing) = parking(8 * PAGE);
+        let mut buffer = host.buffer(&backing, &BufferSpec::new(MIB)).unwrap();
+        buffer.grow_to(6 * PAGE).unwrap();
+        buffer.shrink_to(PAGE).unwrap();
+        assert_eq!(host.trim(&backing, 0).unwrap(), 0);
+        assert_eq!(host.trim(&backing, PAGE + 1).unwrap(), 2 * PAGE, "in whole granules");
+        assert_eq!((host.trim(&backing, u64::MAX).unwrap(), used(&host.governor())), (3 * PAGE, PAGE));
+        assert_eq!(host.trim(&backing, u64::MAX).unwrap(), 0);
+    }
+
+    #[test]
+    fn trim_believes_the_books_and_not_the_answer() {
+        let create = |services: api::HostServices| -> Result<Box<dyn api::Backing>, api::BackingError> {
+            let parking = ParkingBacking::new(host_mmap(services)?, 4 * PAGE);
+            Ok(Box::new(FaultyBacking::new(Box::new(parking), &Faults::new(), Books::OfTheBuffers)))
+        };
+        let host = Host::builder().limit(Domain::Host, MIB).with_backing("says-so", create).load().unwrap();
+        let backing = host.backing("says-so").unwrap();
+        assert_eq!(host.trim(&backing, PAGE).unwrap(), 0);
+    }
+
+    #[test]
     fn a_trim_that_fails_gives_nothing_and_the_next_is_asked() {
         for (fault, is_retired) in [(Fault::Refuse(api::ErrorKind::Internal), false), (Fault::Panic, true)] {
             let (faults, host, backing) = parking(8 * PAGE);
@@ -568,12 +591,29 @@ mod parked {
             faults.plan(Call::Trim, 0, Strikes::Always, fault);
             let _granted = lease(&governor, PAGE).expect("the holder gives");
             assert_eq!((asked.take(), faults.struck()), (vec![("held", PAGE)], 1));
+            let kind = if is_retired { ErrorKind::OutOfService } else { ErrorKind::Backing };
+            assert_eq!(host.trim(&backing, PAGE).unwrap_err().kind(), kind);
             assert_eq!(host.backing("parking").is_err(), is_retired);
 
             faults.heal();
-            let _more = lease(&governor, PAGE).expect("in service or not, it gives back");
-            assert_eq!((asked.take(), faults.count(Call::Trim)), (vec![], 2));
+            assert_eq!(host.trim(&backing, PAGE).unwrap(), PAGE, "in service or not, it gives back");
         }
+    }
+
+    #[test]
+    fn the_words_of_a_trim_that_failed_say_what_failed() {
+        let (faults, host, backing) = parking(8 * PAGE);
+        faults.plan(Call::Trim, 0, Strikes::Once, Fault::Refuse(api::ErrorKind::Internal));
+        let words = host.trim(&backing, PAGE).unwrap_err().to_string();
+        assert_eq!(words, "backing \"parking\": trim failed: Trim fails as planned");
+    }
+
+    #[test]
+    fn a_backing_of_another_host_is_not_trimmed() {
+        let (faults, _other, foreign) = parking(8 * PAGE);
+        let (_, host, _) = parking(8 * PAGE);
+        assert_eq!(host.trim(&foreign, PAGE).unwrap_err().kind(), ErrorKind::AuthorityMismatch);
+        assert_eq!(faults.count(Call::Trim), 0);
     }
 
     #[test]

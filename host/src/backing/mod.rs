@@ -11,6 +11,7 @@
 //!
 //! * `imported`, `foreign`: a backing that is called through its tables. The only unsafe code here, with `services`.
 //! * `services`: the host's side of `HostServices`.
+//! * `refunds`: what a backing refunded during one call.
 //! * `made`: a backing that came through either door, and what it says of itself.
 //! * `checked`: every call with its answer checked; a backing that breaks the contract is taken out of service.
 //! * `capabilities`: asked once, compared for ever after.
@@ -25,6 +26,7 @@ mod foreign;
 mod imported;
 mod made;
 mod quarantine;
+mod refunds;
 mod services;
 
 pub(crate) use address_map::AddressMap;

@@ -4,7 +4,7 @@
 //! every later call fail and returns what the backing had charged. No lock is held while a charge is made.
 #![expect(unsafe_code, reason = "the functions behind a C-shaped table take raw pointers")]
 
-use super::quietly;
+use super::{quietly, refunds};
 use crate::governor::{DomainBooks, GovernorCore, Lease, Parties, Party, PartyId};
 use leasehold_plugin_api::abi::{
     DomainRecord, ErrorRecord, HostServicesTable, RoleRecord, STATUS_FAILED, STATUS_OK, STATUS_PANICKED, Text,
@@ -73,6 +73,12 @@ impl ServiceContext {
     /// The backing as a party to what it asks for.
     pub(crate) fn party(&self) -> Party {
         self.party
+    }
+
+    /// Runs a call to the backing. Answers with it the bytes that the backing refunded during the call on this thread,
+    /// whatever it says of itself and whatever others do to the ledger meanwhile.
+    pub(crate) fn measure_refunds<T>(&self, call: impl FnOnce() -> T) -> (T, u64) {
+        refunds::measure(self.party, call)
     }
 
     /// Takes the backing out of service; the first reason stays.
@@ -149,7 +155,10 @@ impl ServiceContext {
         let accounts = accounts.as_mut().ok_or_else(ended)?;
         let charged = accounts.get(&domain).map_or(0, Lease::bytes);
         match accounts.get_mut(&domain).filter(|_| bytes <= charged) {
-            Some(account) => account.shrink(bytes),
+            Some(account) => {
+                account.shrink(bytes);
+                refunds::note(self.party, bytes);
+            }
             None if bytes == 0 => {}
             None => {
                 let reason = format!("refunded {bytes} bytes on {domain} where it had charged {charged}");

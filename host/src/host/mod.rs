@@ -25,6 +25,7 @@ pub use builder::HostBuilder;
 pub use find::Requirements;
 pub use report::{BackingReport, BackingState, Stage, StageReport};
 
+use crate::admission;
 use crate::backing::{Capabilities, CheckedBacking, ReapReport};
 use crate::buffer::{Allocation, AllocationSpec, Buffer, BufferSet, BufferSpec};
 use crate::error::Error;
@@ -166,6 +167,19 @@ impl Host {
     /// [`TierExhausted`](crate::ErrorKind::TierExhausted), and as [`buffer`](Self::buffer).
     pub fn allocate(&self, backing: &BackingHandle, spec: &AllocationSpec) -> Result<Allocation, Error> {
         Allocation::admit(&backing.backing, &self.core, spec)
+    }
+
+    /// Has a backing give up memory that it owns and nobody uses, as a pool's parked memory is: as much as makes `bytes`
+    /// bytes, or all of it. Answers the bytes that it gave back to the books of this host during the call, whatever it
+    /// says. A request that does not fit does the same by itself.
+    ///
+    /// # Errors
+    ///
+    /// [`AuthorityMismatch`](crate::ErrorKind::AuthorityMismatch) when the backing keeps other books than this host, and
+    /// what the backing reports; some memory may have been given up then.
+    pub fn trim(&self, backing: &BackingHandle, bytes: u64) -> Result<u64, Error> {
+        admission::check_books(&backing.backing, &self.core)?;
+        Ok(backing.backing.trim(bytes)?)
     }
 
     /// Tries to give back once more whatever a backing could not take back when its buffer went.

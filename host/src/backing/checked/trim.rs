@@ -1,4 +1,4 @@
-//! Has a backing give up what it has parked, before anybody else is asked when a budget runs short.
+//! Has a backing give up what it has parked: asked directly, or before all others when a budget runs short.
 
 use super::{BackingFault, CheckedBacking, Operation, quietly};
 use crate::governor::{DomainBooks, Place, Reclaim, Shortfall};
@@ -7,9 +7,15 @@ use std::sync::{Arc, Weak};
 
 impl CheckedBacking {
     /// Has the backing give up parked memory, as much as makes `bytes` bytes; out of service or not, since it gives back.
-    /// Answers what it says. A failure may have given some of it up: the books tell.
-    fn trim(&self, bytes: u64) -> Result<u64, BackingFault> {
-        self.call(Operation::Trim, || self.inner.trim(bytes))
+    /// Answers what it refunded, whatever it says. A failure may have given some of it up: the books tell.
+    pub(crate) fn trim(&self, bytes: u64) -> Result<u64, BackingFault> {
+        let trim = || self.call(Operation::Trim, || self.inner.trim(bytes));
+        let (answer, refunded) = self.services.measure_refunds(trim);
+        let said = answer?;
+        if said != refunded {
+            quietly(|| tracing::debug!(backing = &*self.name, "trimmed {said} bytes, it says; refunded {refunded}"));
+        }
+        Ok(refunded)
     }
 
     /// Takes the backing's place among those who are asked for room in the books of its domain; none where it keeps other
