@@ -44,7 +44,8 @@ pub(crate) fn shared_mapping(backing: &CheckedBacking) -> Result<(), AdmissionEr
     Err(AdmissionError::Unsupported { backing: Arc::clone(backing.name()), capability: "shared-mapping" })
 }
 
-fn check_books(backing: &CheckedBacking, governor: &GovernorCore) -> Result<(), AdmissionError> {
+/// Refuses a backing that keeps other books than these.
+pub(crate) fn check_books(backing: &CheckedBacking, governor: &GovernorCore) -> Result<(), AdmissionError> {
     let domain = backing.books().domain();
     let name = || Arc::clone(backing.name());
     let Some(books) = governor.books(domain) else {

@@ -33,12 +33,14 @@ mod host;
 mod loader;
 mod machine;
 mod prefix;
+mod prefix_cache;
+mod quiet;
 mod registry;
 
 pub use backing::{Capabilities, ReapReport};
 pub use buffer::{Allocation, AllocationSpec, Buffer, BufferSet, BufferSpec, GrowthPolicy};
 pub use error::{Error, ErrorKind, TierExhausted};
-pub use governor::{DomainSnapshot, Governor, GovernorSnapshot, Lease};
+pub use governor::{DomainSnapshot, Governor, GovernorSnapshot, Lease, Reclaim, ReclaimOrder, Registration, Shortfall};
 pub use host::{BackingHandle, BackingReport, BackingState, Host, HostBuilder, Requirements, Stage, StageReport};
 pub use leasehold_plugin_api::{
     Accounting, Address, AuthorityId, BackingError, Change, Description, DeviceKey, Domain, HolderId, HostAccess,
@@ -47,6 +49,7 @@ pub use leasehold_plugin_api::{
 pub use loader::Door;
 pub use machine::EnvironmentTrust;
 pub use prefix::{Prefix, PrefixPart, PrefixSpec, SharedPrefix, Unsealed};
+pub use prefix_cache::{BlockHash, Evicted, FoundPrefix, PrefixCache, PrefixCacheSnapshot, PrefixCacheSpec};
 pub use registry::{Selection, SelectionError};
 
 /// The contract of backings, for programs that bring one themselves: see [`HostBuilder::with_backing`]. Plugins take it

@@ -42,6 +42,7 @@ pub enum Call {
     MapPrefix,
     Unmap,
     ReleasePrefix,
+    Trim,
 }
 
 impl Call {

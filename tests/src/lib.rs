@@ -1,10 +1,11 @@
 //! What the suites share: a backing that fails where it is told to, what the kernel says of a process, what the host
-//! logs, and where the plugins are.
+//! logs, where the plugins are, and a backing that parks memory.
 
 pub mod build;
 pub mod fault;
 pub mod log;
 pub mod observe;
+pub mod parking;
 pub mod plugins;
 
 // Linked in, so that the suites can run over the built-in twin of each library.

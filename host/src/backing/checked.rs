@@ -12,12 +12,13 @@
 
 mod giving_back;
 mod sharing;
+mod trim;
 
 use super::made::{Discovery, MadeBacking, contain};
 use super::quarantine::{Target, Unreturned};
 use super::{AddressMap, Capabilities, ServiceContext, answers, quietly};
 use crate::error::{BackingFault, Operation};
-use crate::governor::{DomainBooks, Lease};
+use crate::governor::{DomainBooks, Lease, Place};
 use leasehold_plugin_api::{
     Accounting, Address, AllocateRequest, Allocation, AllocationId, Backing, BackingError, Change, CommitRange,
     Description, ErrorKind, HolderId, MemoryRole, Region, RegionId, ReleaseOutcome, ReleaseTarget, ReserveRequest,
@@ -25,7 +26,7 @@ use leasehold_plugin_api::{
 };
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 
 /// Numbers of regions and allocations, never used twice in this process.
 static NEXT_ID: AtomicU64 = AtomicU64::new(1);
@@ -54,6 +55,8 @@ pub(crate) struct CheckedBacking {
     addresses: Arc<AddressMap>,
     quarantine: Mutex<Vec<Unreturned>>,
     services: &'static ServiceContext,
+    /// Among those who are asked for room, while it lives.
+    _place: Option<Place>,
 }
 
 impl CheckedBacking {
@@ -64,10 +67,13 @@ impl CheckedBacking {
         books: Arc<DomainBooks>,
         addresses: Arc<AddressMap>,
         services: &'static ServiceContext,
-    ) -> Self {
+    ) -> Arc<Self> {
         let Discovery { description, accounting, capabilities } = discovery;
         let quarantine = Mutex::default();
-        Self { name, inner, description, accounting, capabilities, books, addresses, quarantine, services }
+        Arc::new_cyclic(|this: &Weak<Self>| {
+            let _place = Self::take_place(&books, accounting, services, this.clone());
+            Self { name, inner, description, accounting, capabilities, books, addresses, quarantine, services, _place }
+        })
     }
 
     pub(crate) fn name(&self) -> &Arc<str> {

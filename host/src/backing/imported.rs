@@ -128,6 +128,12 @@ impl ImportedBacking {
         release(|out, error| unsafe { (table.release)(this, &raw const target, out, error) })
     }
 
+    pub(super) fn trim(&self, bytes: u64) -> Result<u64, BackingError> {
+        let Foreign { this, table } = self.own;
+        // SAFETY: invariant 1; the out-parameters are ours for the call.
+        ask(0, |out, error| unsafe { (table.trim)(this, bytes, out, error) })
+    }
+
     pub(super) fn virtual_backing(&self) -> Result<Option<&Foreign<VirtualBackingTable>>, BackingError> {
         let Foreign { this, table } = self.own;
         // SAFETY: invariant 1; the out-parameters are the caller's for the call.

@@ -67,6 +67,13 @@ impl MadeBacking {
         }
     }
 
+    pub(super) fn trim(&self, bytes: u64) -> Result<u64, BackingError> {
+        match self {
+            Self::Linked(backing) => backing.trim(bytes),
+            Self::Loaded(backing) => backing.trim(bytes),
+        }
+    }
+
     /// The virtual backing that was discovered: of a library as it was found then, without a question of its own.
     pub(super) fn known_virtual_backing(&self) -> Option<&dyn VirtualBacking> {
         match self {

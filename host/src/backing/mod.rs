@@ -11,6 +11,7 @@
 //!
 //! * `imported`, `foreign`: a backing that is called through its tables.
 //! * `services`: the host's side of `HostServices`.
+//! * `refunds`: what a backing refunded during one call.
 //! * `made`: a backing that came through either door, and what it says of itself.
 //! * `checked`: every call with its answer checked; a backing that breaks the contract is taken out of service.
 //! * `prefix`: a hold on a prefix's memory, which is given back with the last one.
@@ -31,6 +32,7 @@ mod imported;
 mod made;
 mod prefix;
 mod quarantine;
+mod refunds;
 mod services;
 
 pub(crate) use address_map::AddressMap;
@@ -43,11 +45,4 @@ pub use quarantine::ReapReport;
 pub(crate) use quarantine::Unreturned;
 pub(crate) use services::ServiceContext;
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
-/// Logs where nothing may go wrong, as in a drop: a subscriber that panics, because its writer is gone, is not heard.
-fn quietly(log: impl FnOnce()) {
-    if let Err(payload) = catch_unwind(AssertUnwindSafe(log)) {
-        std::mem::forget(payload);
-    }
-}
+use crate::quiet::quietly;

@@ -4,8 +4,8 @@
 //! every later call fail and returns what the backing had charged. No lock is held while a charge is made.
 #![expect(unsafe_code, reason = "the functions behind a C-shaped table take raw pointers")]
 
-use super::quietly;
-use crate::governor::{DomainBooks, GovernorCore, Lease};
+use super::{quietly, refunds};
+use crate::governor::{DomainBooks, GovernorCore, Lease, Parties, Party, PartyId};
 use leasehold_plugin_api::abi::{
     DomainRecord, ErrorRecord, HostServicesTable, RoleRecord, STATUS_FAILED, STATUS_OK, STATUS_PANICKED, Text,
 };
@@ -19,6 +19,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 /// What the host keeps for one backing.
 pub(crate) struct ServiceContext {
     backing: Arc<str>,
+    /// The backing as a party to what it asks for.
+    party: Party,
     governor: Arc<GovernorCore>,
     /// What the backing has charged, by domain; `None` once it ended.
     accounts: Mutex<Option<BTreeMap<Domain, Lease>>>,
@@ -45,6 +47,7 @@ impl ServiceContext {
     pub(crate) fn open(backing: Arc<str>, governor: Arc<GovernorCore>) -> &'static Self {
         let context: &'static Self = Box::leak(Box::new(Self {
             backing,
+            party: Party::Backing(PartyId::mint()),
             governor,
             accounts: Mutex::new(Some(BTreeMap::new())),
             retired: OnceLock::new(),
@@ -65,6 +68,17 @@ impl ServiceContext {
         let table = self.table.get().map_or(ptr::null(), ptr::from_ref);
         // SAFETY: `open` has set the table, which is leaked with the context, and the operations below keep its rules.
         unsafe { HostServices::from_table(table) }
+    }
+
+    /// The backing as a party to what it asks for.
+    pub(crate) fn party(&self) -> Party {
+        self.party
+    }
+
+    /// Runs a call to the backing. Answers with it the bytes that the backing refunded during the call on this thread,
+    /// whatever it says of itself and whatever others do to the ledger meanwhile.
+    pub(crate) fn measure_refunds<T>(&self, call: impl FnOnce() -> T) -> (T, u64) {
+        refunds::measure(self.party, call)
     }
 
     /// Takes the backing out of service; the first reason stays.
@@ -121,6 +135,7 @@ impl ServiceContext {
     }
 
     fn charge(&self, domain: Domain, bytes: u64, role: MemoryRole) -> Result<(), BackingError> {
+        let _backing = Parties::with(self.party);
         let lease = Lease::charge(self.books(domain)?, bytes, role).map_err(|refusal| {
             BackingError::new(ErrorKind::BudgetRefused, refusal.to_string())
                 .with_requested(bytes)
@@ -140,7 +155,10 @@ impl ServiceContext {
         let accounts = accounts.as_mut().ok_or_else(ended)?;
         let charged = accounts.get(&domain).map_or(0, Lease::bytes);
         match accounts.get_mut(&domain).filter(|_| bytes <= charged) {
-            Some(account) => account.shrink(bytes),
+            Some(account) => {
+                account.shrink(bytes);
+                refunds::note(self.party, bytes);
+            }
             None if bytes == 0 => {}
             None => {
                 let reason = format!("refunded {bytes} bytes on {domain} where it had charged {charged}");

@@ -5,7 +5,7 @@ use super::spec::check_align;
 use crate::admission::{self, Payer};
 use crate::backing::{CheckedBacking, Placement, Unreturned, bytes};
 use crate::error::{BufferError, Error};
-use crate::governor::{GovernorCore, Lease};
+use crate::governor::{GovernorCore, Lease, Parties};
 use leasehold_plugin_api::{Address, HolderId, MemoryRole, ReleaseTarget};
 use std::sync::Arc;
 
@@ -79,6 +79,7 @@ impl Allocation {
     ) -> Result<Self, Error> {
         let payer = admission::admit(backing, governor, spec.role)?;
         let placement = spec.placement(backing)?;
+        let _holder = Parties::on_behalf_of(spec.holder);
         let refused = |refusal| BufferError::exhausted(backing.name(), "allocated", refusal);
         let (lease, used) = match payer {
             Payer::Buffer(mut lease) => {

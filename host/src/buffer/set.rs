@@ -18,9 +18,9 @@ use super::spec::BufferSpec;
 use crate::admission::{self, Payer};
 use crate::backing::{CheckedBacking, Unreturned};
 use crate::error::{BackingFault, BufferError, Error, PrefixError, Unreleased};
-use crate::governor::GovernorCore;
+use crate::governor::{GovernorCore, Parties, Party};
 use crate::prefix::PrefixPart;
-use leasehold_plugin_api::{Address, Change, CommitRange, ReleaseTarget};
+use leasehold_plugin_api::{Address, Change, CommitRange, HolderId, ReleaseTarget};
 use std::sync::Arc;
 
 /// Planes of one size that grow together: say the keys and values of every layer.
@@ -39,6 +39,8 @@ pub struct BufferSet {
     capacity: u64,
     granule: u64,
     growth: GrowthPolicy,
+    /// On whose behalf it grows: nobody asks the holder to make room for it.
+    holder: HolderId,
     planes: Vec<Plane>,
     payer: Payer,
     /// Room for the ranges of one call, kept so that growing allocates nothing.
@@ -69,6 +71,7 @@ impl BufferSet {
             capacity: placement.bytes,
             granule,
             growth: spec.growth,
+            holder: spec.holder,
             planes: Vec::new(),
             payer,
             ranges: Vec::new(),
@@ -198,13 +201,20 @@ impl BufferSet {
         self.check_capacity(bytes)?;
         self.resolve_doubts()?;
         let Some(target) = self.next_target(bytes) else { return Ok(()) };
-        match self.commit_to(target) {
-            Err(error) if error.is_exhausted() => match self.target(GrowthPolicy::Exact, bytes) {
-                exact if exact < target => self.commit_to(exact),
-                _ => Err(error),
+        match self.target(GrowthPolicy::Exact, bytes) {
+            exact if exact < target => match self.commit_ahead_to(target) {
+                Err(error) if error.is_exhausted() => self.commit_to(exact),
+                outcome => outcome,
             },
-            outcome => outcome,
+            _ => self.commit_to(target),
         }
+    }
+
+    /// As [`commit_to`](Self::commit_to), for more than is needed: nobody gives anything up for that, but parked memory
+    /// is taken.
+    fn commit_ahead_to(&mut self, target: u64) -> Result<(), Error> {
+        let _ahead = Parties::with(Party::AllReclaimers);
+        self.commit_to(target)
     }
 
     /// What a growth to `bytes` commits to; nothing within what is committed.
@@ -230,6 +240,7 @@ impl BufferSet {
     /// Charges, commits, settles: brings every plane to `target` bytes.
     fn commit_to(&mut self, target: u64) -> Result<(), Error> {
         let asked = self.fill_ranges(|plane| (plane.charged(), target));
+        let _holder = Parties::on_behalf_of(self.holder);
         let used = match &mut self.payer {
             Payer::Buffer(lease) => lease
                 .grow_unused(asked)

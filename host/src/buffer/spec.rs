@@ -12,7 +12,7 @@ pub struct BufferSpec {
     capacity: u64,
     align: u64,
     pub(super) role: MemoryRole,
-    holder: HolderId,
+    pub(super) holder: HolderId,
     pub(super) growth: GrowthPolicy,
 }
 

@@ -22,6 +22,7 @@ pub(crate) enum Operation {
     MapPrefix,
     Unmap,
     ReleasePrefix,
+    Trim,
 }
 
 impl fmt::Display for Operation {
@@ -41,6 +42,7 @@ impl fmt::Display for Operation {
             Operation::MapPrefix => "map_prefix",
             Operation::Unmap => "unmap",
             Operation::ReleasePrefix => "release_prefix",
+            Operation::Trim => "trim",
         })
     }
 }

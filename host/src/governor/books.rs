@@ -1,9 +1,10 @@
 //! The books of each domain, and the one place that holds them all.
 
-use super::ledger::Ledger;
+use super::ledger::{Ledger, Refusal};
+use super::pressure::{Reclaimers, Request};
 use super::snapshot::{DomainSnapshot, GovernorSnapshot};
-use crate::error::Error;
-use leasehold_plugin_api::{AuthorityId, Domain};
+use crate::error::{Error, TierExhausted};
+use leasehold_plugin_api::{AuthorityId, Domain, MemoryRole};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Once, PoisonError, RwLock};
 
@@ -15,11 +16,13 @@ pub(crate) struct DomainBooks {
     ledger: Ledger,
     /// Whether the limit is known: a share of a device is not until a backing has described the device.
     limit_is_known: Once,
+    reclaimers: Reclaimers,
 }
 
 impl DomainBooks {
     fn open(domain: Domain) -> Result<Self, Error> {
-        Ok(Self { domain, authority: mint_authority()?, ledger: Ledger::new(0), limit_is_known: Once::new() })
+        let (ledger, limit_is_known, reclaimers) = (Ledger::new(0), Once::new(), Reclaimers::default());
+        Ok(Self { domain, authority: mint_authority()?, ledger, limit_is_known, reclaimers })
     }
 
     /// Sets the limit, unless it is known already.
@@ -37,6 +40,26 @@ impl DomainBooks {
 
     pub(crate) fn ledger(&self) -> &Ledger {
         &self.ledger
+    }
+
+    pub(super) fn reclaimers(&self) -> &Reclaimers {
+        &self.reclaimers
+    }
+
+    /// Charges all of `bytes`, or nothing; where they don't fit, after others were asked to make room. Otherwise as
+    /// [`Ledger::charge`].
+    pub(crate) fn charge(&self, bytes: u64, role: MemoryRole) -> Result<u64, TierExhausted> {
+        self.ledger.charge(bytes).or_else(|refused| self.charge_under_pressure(bytes, role, refused))
+    }
+
+    /// Apart from the charge that fits, which is on the way of every growth.
+    #[cold]
+    #[inline(never)]
+    fn charge_under_pressure(&self, bytes: u64, role: MemoryRole, refused: Refusal) -> Result<u64, TierExhausted> {
+        let domain = self.domain;
+        self.reclaimers.charge(&self.ledger, Request { domain, bytes, role }, refused).map_err(|refused| {
+            TierExhausted { domain, role, requested_bytes: bytes, used_bytes: refused.used, limit_bytes: refused.limit }
+        })
     }
 
     fn snapshot(&self) -> DomainSnapshot {

@@ -39,11 +39,11 @@ impl Lease {
         self.books.domain()
     }
 
-    /// Charges `bytes` more.
+    /// Charges `bytes` more; where they don't fit, after others were asked to make room.
     ///
     /// # Errors
     ///
-    /// The refusal, with the figures it was made on; the lease is as before.
+    /// The refusal, with the figures it was made on at last; the lease is as before.
     pub fn grow(&mut self, bytes: u64) -> Result<(), TierExhausted> {
         let used = self.grow_unused(bytes)?;
         self.note_used(used);
@@ -53,13 +53,7 @@ impl Lease {
     /// Charges `bytes` more that are not taken yet. Answers what [`note_used`](Self::note_used) is to be told when they
     /// are; until then they are no peak.
     pub(crate) fn grow_unused(&mut self, bytes: u64) -> Result<u64, TierExhausted> {
-        let used = self.books.ledger().charge(bytes).map_err(|refusal| TierExhausted {
-            domain: self.books.domain(),
-            role: self.role,
-            requested_bytes: bytes,
-            used_bytes: refusal.used,
-            limit_bytes: refusal.limit,
-        })?;
+        let used = self.books.charge(bytes, self.role)?;
         // The ledger's own sum did not overflow, and it is at least this lease's.
         self.bytes = self.bytes.saturating_add(bytes);
         Ok(used)

@@ -24,6 +24,14 @@ pub(crate) struct Refusal {
     pub(crate) limit: u64,
 }
 
+impl Refusal {
+    /// What must come back before a charge of `bytes` bytes fits; nothing where it never could.
+    pub(crate) fn shortfall(self, bytes: u64) -> Option<u64> {
+        let most_used = self.limit.checked_sub(bytes)?;
+        Some(self.used.saturating_sub(most_used))
+    }
+}
+
 impl Ledger {
     pub(crate) fn new(limit: u64) -> Self {
         Self { limit: AtomicU64::new(limit), used: AtomicU64::new(0), peak: AtomicU64::new(0) }
@@ -122,6 +130,16 @@ mod tests {
         assert_eq!(ledger.charge(2), Ok(2));
         assert_eq!(ledger.charge(u64::MAX), Err(Refusal { used: 2, limit: u64::MAX }));
         assert_eq!(ledger.used(), 2);
+    }
+
+    #[test]
+    fn the_shortfall_is_what_is_used_and_asked_for_less_the_limit() {
+        let shortfall = |used, limit, bytes| Refusal { used, limit }.shortfall(bytes);
+        assert_eq!(shortfall(60, 100, 41), Some(1));
+        assert_eq!(shortfall(100, 100, 100), Some(100));
+        assert_eq!(shortfall(0, 100, 101), None, "it could never fit");
+        assert_eq!(shortfall(150, 100, 10), Some(60), "what is oversubscribed is missing too");
+        assert_eq!(shortfall(u64::MAX, u64::MAX, u64::MAX), Some(u64::MAX));
     }
 
     #[test]

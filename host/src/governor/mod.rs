@@ -3,24 +3,39 @@
 //! ```text
 //!   Governor ──► DomainBooks (one per domain) ──► Ledger   limit, used, peak
 //!                     │ authority                   ▲
-//!                     └───────── Lease ─────────────┘      a live charge, returned once, on drop
+//!                     ├───────── Lease ─────────────┤      a live charge, returned once, on drop
+//!                     │                             │
+//!                     └─ refused ─► pressure ───────┘      asks others for the shortfall, then charges again
+//!                                     │     ▲
+//!                          Reclaim ◄──┘     └── party      whom this thread must not ask
 //! ```
 //!
 //! * G1: the sum of all leases stays within the limit. Memory that is taken already is recorded even above it; a limit
 //!   lowered below what is in use takes nothing away and grants nothing more. Both show as oversubscribed.
 //! * G2: a lease is returned exactly once, on drop, and returning can't fail.
-//! * G4: a refused request leaves every lease and counter as it was.
+//! * G3: the governor frees nobody's memory. For a charge that does not fit it asks: first the backings that may have
+//!   memory parked, then who registered, by priority, each for the shortfall only and never a party to the request; and
+//!   after each it reads the ledger instead of believing the answer. When nobody gives, the new request is refused; one
+//!   above the limit at once.
+//! * G4: a refused request leaves every lease and counter as it was, but for what others gave back.
 //!
-//! The governor frees nobody's memory and knows no backing; it reads nothing but its own books, and asks nobody to make
-//! room (G3 of the architecture is not built yet). Any thread may call it.
+//! The governor knows no backing: it asks them as it asks anybody else. It holds no lock while it asks. Any thread may
+//! call it, those that are being asked too.
 
 mod books;
 mod lease;
 mod ledger;
+mod party;
+mod pressure;
+mod reclaim;
 mod snapshot;
 
 pub(crate) use books::{DomainBooks, GovernorCore};
 pub use lease::Lease;
+pub(crate) use party::{Parties, Party, PartyId};
+pub(crate) use pressure::Place;
+pub use pressure::Registration;
+pub use reclaim::{Reclaim, ReclaimOrder, Shortfall};
 pub use snapshot::{DomainSnapshot, GovernorSnapshot};
 
 use crate::error::Error;
@@ -57,7 +72,8 @@ impl Governor {
         self.core.books(domain).map(|books| books.authority())
     }
 
-    /// Charges `bytes` to the domain until the lease is dropped.
+    /// Charges `bytes` to the domain until the lease is dropped; where they don't fit, after others were asked to make
+    /// room.
     ///
     /// # Errors
     ///
@@ -67,6 +83,26 @@ impl Governor {
     pub fn lease(&self, domain: Domain, bytes: u64, role: MemoryRole) -> Result<Lease, Error> {
         let books = self.core.books(domain).ok_or_else(|| Error::unknown_domain(domain))?;
         Ok(Lease::charge(books, bytes, role)?)
+    }
+
+    /// Has somebody asked for memory whenever a request on the domain does not fit, until the registration is dropped.
+    /// The books keep nobody alive: the registration does.
+    ///
+    /// Asked first are the backings for what they have parked, then who is registered, in the order of `order`, each for
+    /// what is still missing then; and nobody where the request is above the limit, for what a buffer merely commits
+    /// ahead, for a request that it is a party to, or while it answers itself.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::UnknownDomain`](crate::ErrorKind::UnknownDomain) when no books of the domain are kept.
+    pub fn on_pressure(
+        &self,
+        domain: Domain,
+        order: ReclaimOrder,
+        reclaimer: Arc<dyn Reclaim>,
+    ) -> Result<Registration, Error> {
+        let books = self.core.books(domain).ok_or_else(|| Error::unknown_domain(domain))?;
+        Ok(books.register(order, reclaimer))
     }
 
     /// Changes the limit of a domain. Lowered below what is in use it takes nothing away, grants nothing more, and

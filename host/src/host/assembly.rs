@@ -160,7 +160,7 @@ impl Assembly {
             false => Arc::clone(self.addresses.entry(domain).or_default()),
         };
         let name = Arc::clone(&entry.name);
-        entry.backing = Some(Arc::new(CheckedBacking::new(name, backing, discovery, books, addresses, context)));
+        entry.backing = Some(CheckedBacking::new(name, backing, discovery, books, addresses, context));
         entry
     }
 }

@@ -25,11 +25,13 @@ pub use builder::HostBuilder;
 pub use find::Requirements;
 pub use report::{BackingReport, BackingState, Stage, StageReport};
 
+use crate::admission;
 use crate::backing::{Capabilities, CheckedBacking, ReapReport};
 use crate::buffer::{Allocation, AllocationSpec, Buffer, BufferSet, BufferSpec};
 use crate::error::Error;
 use crate::governor::{Governor, GovernorCore, GovernorSnapshot};
 use crate::prefix::{Prefix, PrefixSpec};
+use crate::prefix_cache::{PrefixCache, PrefixCacheSpec};
 use entry::Entry;
 use leasehold_plugin_api::{Accounting, Description, Domain};
 use std::path::{Path, PathBuf};
@@ -177,6 +179,31 @@ impl Host {
     /// can't share, and as [`buffer`](Self::buffer).
     pub fn prefix(&self, backing: &BackingHandle, spec: &PrefixSpec) -> Result<Prefix, Error> {
         Prefix::admit(&backing.backing, &self.core, spec)
+    }
+
+    /// Opens a cache of prefixes of that backing, which gives cold ones up when the budget runs short.
+    ///
+    /// # Errors
+    ///
+    /// [`AuthorityMismatch`](crate::ErrorKind::AuthorityMismatch) when the backing keeps other books than this host,
+    /// [`Unsupported`](crate::ErrorKind::Unsupported) when it can't share,
+    /// [`InvalidRequest`](crate::ErrorKind::InvalidRequest) when its blocks are nothing or no whole granules.
+    pub fn prefix_cache(&self, backing: &BackingHandle, spec: PrefixCacheSpec) -> Result<PrefixCache, Error> {
+        admission::check_books(&backing.backing, &self.core)?;
+        PrefixCache::open(&backing.backing, &self.governor(), spec)
+    }
+
+    /// Has a backing give up memory that it owns and nobody uses, as a pool's parked memory is: as much as makes `bytes`
+    /// bytes, or all of it. Answers the bytes that it gave back to the books of this host during the call, whatever it
+    /// says. A request that does not fit does the same by itself.
+    ///
+    /// # Errors
+    ///
+    /// [`AuthorityMismatch`](crate::ErrorKind::AuthorityMismatch) when the backing keeps other books than this host, and
+    /// what the backing reports; some memory may have been given up then.
+    pub fn trim(&self, backing: &BackingHandle, bytes: u64) -> Result<u64, Error> {
+        admission::check_books(&backing.backing, &self.core)?;
+        Ok(backing.backing.trim(bytes)?)
     }
 
     /// Tries to give back once more whatever a backing could not take back when its buffer went.

@@ -6,7 +6,7 @@ use super::spec::PrefixSpec;
 use crate::admission::{self, Payer};
 use crate::backing::{CheckedBacking, PrefixHandle, bytes};
 use crate::error::{BackingFault, BufferError, Error, PrefixError};
-use crate::governor::GovernorCore;
+use crate::governor::{GovernorCore, Parties};
 use leasehold_plugin_api::Address;
 use std::fmt;
 use std::sync::Arc;
@@ -49,6 +49,7 @@ impl Prefix {
         let payer = admission::admit(backing, governor, spec.role)?;
         admission::shared_mapping(backing)?;
         let total = spec.total_bytes(backing)?;
+        let _holder = Parties::on_behalf_of(spec.holder);
         let (lease, used) = match payer {
             Payer::Buffer(mut lease) => {
                 let refused = |refusal| BufferError::exhausted(backing.name(), "shared", refusal);

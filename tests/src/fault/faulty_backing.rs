@@ -138,16 +138,19 @@ impl Backing for FaultyBacking {
         outcome
     }
 
+    fn trim(&self, bytes: u64) -> Result<u64, BackingError> {
+        self.pass_whole(Call::Trim)?;
+        let given_up = self.inner.trim(bytes)?;
+        self.refund(given_up);
+        Ok(given_up)
+    }
+
     fn as_virtual_backing(&self) -> Option<&dyn VirtualBacking> {
         self.inner.as_virtual_backing().map(|_| self as &dyn VirtualBacking)
     }
 
     fn as_shared_mapping(&self) -> Option<&dyn SharedMapping> {
         self.inner.as_shared_mapping().map(|_| self as &dyn SharedMapping)
-    }
-
-    fn trim(&self, bytes: u64) -> Result<u64, BackingError> {
-        self.inner.trim(bytes)
     }
 
     fn as_transfer(&self) -> Option<&dyn Transfer> {

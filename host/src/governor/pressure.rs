@@ -1,0 +1,236 @@
+//! Asks others to make room for a charge that does not fit, one after the other, until it does.
+//!
+//! Input: a charge that the ledger refused. Output: the charge after all, or the refusal with the last figures. Whoever is
+//! asked gives back what it can by itself: here nobody's memory is freed, and no answer is believed, but the charge is
+//! tried again. Owned are only the places in the order, not those who stand there: a [`Registration`] owns its
+//! reclaimer, a backing owns its own place.
+//!
+//! No lock is held while anybody is asked, so an answer may charge, refund, register and deregister. It is asked on the
+//! thread of the request. A panic is caught and counts as an answer that gave nothing.
+
+use super::DomainBooks;
+use super::ledger::{Ledger, Refusal};
+use super::party::{self, Parties, Party, PartyId};
+use super::reclaim::{Reclaim, ReclaimOrder, Shortfall};
+use crate::quiet::quietly;
+use leasehold_plugin_api::{BackingError, Domain, HolderId, MemoryRole};
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, PoisonError, RwLock, Weak};
+
+/// Keeps a reclaimer registered; see [`Governor::on_pressure`](crate::Governor::on_pressure). Once it is dropped, the
+/// reclaimer is asked no more; a call that another thread is in the middle of ends by itself.
+#[must_use = "dropping a registration ends it"]
+pub struct Registration {
+    /// Before the reclaimer, so that it leaves the order before it ends.
+    place: Place,
+    /// Invariant 1: nobody else keeps this one alive, but during a call.
+    _reclaimer: Arc<Registered>,
+}
+
+impl fmt::Debug for Registration {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Registration").field("place", &self.place).finish_non_exhaustive()
+    }
+}
+
+/// A reclaimer that lives as long as its registration, whoever else holds what is in it.
+struct Registered(Arc<dyn Reclaim>);
+
+impl Reclaim for Registered {
+    fn reclaim(&self, shortfall: &Shortfall) -> u64 {
+        self.0.reclaim(shortfall)
+    }
+}
+
+/// Somebody's place in the order; dropping it gives the place up.
+#[derive(Debug)]
+pub(crate) struct Place {
+    books: Weak<DomainBooks>,
+    party: Party,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if let Some(books) = self.books.upgrade() {
+            books.reclaimers().remove(self.party);
+        }
+    }
+}
+
+impl DomainBooks {
+    /// Puts a backing before all reclaimers that are registered: parked memory is nobody's.
+    pub(crate) fn enlist(self: &Arc<Self>, backing: Party, reclaimer: Weak<dyn Reclaim>) -> Place {
+        self.place(Entry { party: backing, rank: Rank::Backing, holder: None, reclaimer })
+    }
+
+    pub(super) fn register(self: &Arc<Self>, order: ReclaimOrder, reclaimer: Arc<dyn Reclaim>) -> Registration {
+        let registered = Arc::new(Registered(reclaimer));
+        let weak: Weak<Registered> = Arc::downgrade(&registered);
+        let (party, rank) = (Party::Reclaimer(PartyId::mint()), Rank::Registered(order.priority));
+        let place = self.place(Entry { party, rank, holder: order.holder, reclaimer: weak });
+        Registration { place, _reclaimer: registered }
+    }
+
+    fn place(self: &Arc<Self>, entry: Entry) -> Place {
+        let party = entry.party;
+        self.reclaimers().add(entry);
+        Place { books: Arc::downgrade(self), party }
+    }
+}
+
+/// The lower is asked later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Rank {
+    Registered(i32),
+    Backing,
+}
+
+/// One place in the order.
+#[derive(Clone, Debug)]
+struct Entry {
+    party: Party,
+    rank: Rank,
+    holder: Option<HolderId>,
+    reclaimer: Weak<dyn Reclaim>,
+}
+
+impl Entry {
+    /// Whether it is, or stands for, a party to what this thread asks for.
+    fn is_excused(&self) -> bool {
+        party::any(|party| match party {
+            Party::Holder(holder) => self.holder == Some(holder),
+            Party::AllReclaimers => self.rank != Rank::Backing,
+            Party::Backing(_) | Party::Reclaimer(_) => self.party == party,
+        })
+    }
+
+    /// Asks, unless it is gone. What it holds may end here, if it was dropped elsewhere meanwhile: within what is caught.
+    fn ask(&self, shortfall: &Shortfall) {
+        let Some(reclaimer) = self.reclaimer.upgrade() else { return };
+        let answer = catch_unwind(AssertUnwindSafe(move || reclaimer.reclaim(shortfall)));
+        let Shortfall { domain, bytes, .. } = shortfall;
+        match answer {
+            Ok(said) => quietly(|| tracing::debug!("asked for {bytes} bytes of {domain}, says it gave {said}")),
+            Err(payload) => {
+                let error = BackingError::from_panic("a reclaimer", payload);
+                quietly(|| tracing::error!("asked for {bytes} bytes of {domain}, gave none: {}", error.message()));
+            }
+        }
+    }
+}
+
+/// Who is asked for room in one domain, in order.
+#[derive(Debug, Default)]
+pub(super) struct Reclaimers {
+    /// Highest rank first. Shared with those who are asking, and then copied before it is changed.
+    entries: RwLock<Arc<Vec<Entry>>>,
+}
+
+impl Reclaimers {
+    fn in_order(&self) -> Arc<Vec<Entry>> {
+        Arc::clone(&self.entries.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn add(&self, entry: Entry) {
+        let mut entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
+        let behind = entries.partition_point(|earlier| earlier.rank >= entry.rank);
+        Arc::make_mut(&mut entries).insert(behind, entry);
+    }
+
+    fn remove(&self, party: Party) {
+        let mut entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
+        Arc::make_mut(&mut entries).retain(|entry| entry.party != party);
+    }
+
+    /// Asks one after the other for what is missing, and tries the charge after each; nobody where it could never fit.
+    /// Whoever was asked is not asked
+    /// again by those behind it, who may need memory themselves: it had given all that it has. So this ends.
+    pub(super) fn charge(&self, ledger: &Ledger, request: Request, refused: Refusal) -> Result<u64, Refusal> {
+        if refused.shortfall(request.bytes).is_none() {
+            return Err(refused);
+        }
+        let mut refused = refused;
+        let parties = Parties::enter();
+        for entry in self.in_order().iter() {
+            let Some(bytes) = refused.shortfall(request.bytes) else { break };
+            if entry.is_excused() {
+                continue;
+            }
+            parties.add(entry.party);
+            entry.ask(&Shortfall { domain: request.domain, bytes, role: request.role });
+            refused = match ledger.charge(request.bytes) {
+                Ok(used) => return Ok(used),
+                Err(now) => now,
+            };
+        }
+        Err(refused)
+    }
+}
+
+/// What was asked for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Request {
+    pub(super) domain: Domain,
+    pub(super) bytes: u64,
+    pub(super) role: MemoryRole,
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::governor::GovernorCore;
+
+    struct Nothing;
+
+    impl Reclaim for Nothing {
+        fn reclaim(&self, _shortfall: &Shortfall) -> u64 {
+            0
+        }
+    }
+
+    fn books() -> Arc<DomainBooks> {
+        GovernorCore::default().open(Domain::Host).expect("opens")
+    }
+
+    fn parties(books: &DomainBooks) -> Vec<Party> {
+        books.reclaimers().in_order().iter().map(|entry| entry.party).collect()
+    }
+
+    #[test]
+    fn backings_come_first_then_the_higher_priority_then_the_earlier() {
+        let books = books();
+        let register = |priority| books.register(ReclaimOrder::new().priority(priority), Arc::new(Nothing));
+        let (low, high, high_too) = (register(-1), register(i32::MAX), register(i32::MAX));
+        let reclaimer: Arc<dyn Reclaim> = Arc::new(Nothing);
+        let backing = || books.enlist(Party::Backing(PartyId::mint()), Arc::downgrade(&reclaimer));
+        let (first, second) = (backing(), backing());
+        let expected = [&first, &second, &high.place, &high_too.place, &low.place].map(|place| place.party);
+        assert_eq!(parties(&books), expected);
+        drop((first, high));
+        assert_eq!(parties(&books), [second.party, high_too.place.party, low.place.party]);
+        drop((second, high_too, low));
+        assert_eq!(parties(&books), []);
+    }
+
+    #[test]
+    fn a_registration_that_outlives_the_books_does_not_keep_them_alive() {
+        let books = books();
+        let registration = books.register(ReclaimOrder::new(), Arc::new(Nothing));
+        let weak = Arc::downgrade(&books);
+        drop(books);
+        assert!(weak.upgrade().is_none());
+        drop(registration);
+    }
+
+    #[test]
+    fn the_order_that_is_being_asked_stays_when_others_come_and_go() {
+        let books = books();
+        let one = books.register(ReclaimOrder::new(), Arc::new(Nothing));
+        let asking = books.reclaimers().in_order();
+        let _other = books.register(ReclaimOrder::new(), Arc::new(Nothing));
+        drop(one);
+        assert_eq!((asking.len(), parties(&books).len()), (1, 1));
+        assert!(asking.iter().all(|entry| entry.reclaimer.upgrade().is_none()), "who has left is not asked");
+    }
+}
