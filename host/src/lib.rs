@@ -22,7 +22,8 @@
 //!
 //! The stages, in the order of the flow: `registry` (text to what is to be loaded), `loader` (library to plugin),
 //! `backing` (plugin to answers that can be relied on), `governor` (who may spend what), `admission`, `buffer`, and
-//! `host`, which ties them together. Imports run one way: see `docs/ARCHITECTURE.md`.
+//! `host`, which ties them together. Imports run one way: see `docs/ARCHITECTURE.md`. `shareability` stands
+//! alone: how much of a prefix can be shared is arithmetic.
 
 mod admission;
 mod backing;
@@ -33,6 +34,7 @@ mod host;
 mod loader;
 mod machine;
 mod registry;
+mod shareability;
 
 pub use backing::{Capabilities, ReapReport};
 pub use buffer::{Allocation, AllocationSpec, Buffer, BufferSet, BufferSpec, GrowthPolicy};
@@ -46,6 +48,7 @@ pub use leasehold_plugin_api::{
 pub use loader::Door;
 pub use machine::EnvironmentTrust;
 pub use registry::{Selection, SelectionError};
+pub use shareability::{CacheGeometry, CacheLayout, Shareability, ShareabilityError};
 
 /// The contract of backings, for programs that bring one themselves: see [`HostBuilder::with_backing`]. Plugins take it
 /// from the crate `leasehold-plugin-api`, which has the tables too.
