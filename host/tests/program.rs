@@ -190,6 +190,33 @@ fn replay_with_rows_of_odd_bytes_keeps_every_row() {
 }
 
 #[test]
+fn replay_with_token_major_caches_keeps_every_row_in_one_plane() {
+    let (folder, _) = registry(HOST_MMAP);
+    fs::write(folder.path().join("trace.jsonl"), r#"{"timestamp":0,"input_length":10,"output_length":2}"#).unwrap();
+    let peak_owned = |layout: &[&str]| {
+        // A row of 100 bytes: 12 tokens are a page in each of 8 planes, or 9,600 bytes, 3 pages, in one.
+        let model = "layers=4,kv_heads=1,head_dim=100,element_bytes=1,context=40";
+        let arguments = ["replay", "trace.jsonl", "--model", model, "--strategy", "leasehold", "--json"];
+        let output = leasehold(folder.path(), &[&arguments, layout].concat());
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        json(&output)["results"][0]["peak_owned_bytes"].as_u64().unwrap() / 4096
+    };
+    assert_eq!(peak_owned(&[]), 8);
+    assert_eq!(peak_owned(&["--layout", "per-layer"]), 8);
+    assert_eq!(peak_owned(&["--layout", "token-major"]), 3);
+}
+
+#[test]
+fn replay_with_token_major_caches_serves_with_every_strategy() {
+    let (folder, _) = registry(HOST_MMAP);
+    let output = leasehold(folder.path(), &["replay", "--requests", "6", "--layout", "token-major"]);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let sharing = "host-mmap: prefixes of qwen2.5-0.5b at granules of 4.0 KiB: per-layer in units of 16 tokens, 48 map \
+                   operations for a block of 512; token-major token by token, 1 map operation for a block of 512";
+    assert!(stdout(&output).contains(sharing), "{output:?}");
+}
+
+#[test]
 fn a_request_that_can_never_fit_is_counted_and_named() {
     let (folder, _) = registry(HOST_MMAP);
     let trace = folder.path().join("trace.jsonl");
@@ -221,13 +248,14 @@ fn a_malformed_trace_line_is_named_by_its_number() {
 #[test]
 fn wrong_usage_exits_with_2() {
     let (folder, _) = registry(HOST_MMAP);
-    let wrong: [&[&str]; 6] = [
+    let wrong: [&[&str]; 7] = [
         &["lsit"],
         &["list", "--jsn"],
         &["replay", "no-such-trace.csv"],
         &["replay", "--model", "gpt-5"],
         &["replay", "--budget", "lots"],
         &["replay", "--growth", "step:0"],
+        &["replay", "--layout", "row-major"],
     ];
     for arguments in wrong {
         let output = leasehold(folder.path(), arguments);

@@ -6,8 +6,9 @@
 use serde::Serialize;
 
 use super::latency::GrowthLatency;
-use super::outcome::RunSummary;
-use super::trace::{Trace, TraceFormat};
+use super::outcome::Run;
+use super::setup::Setup;
+use super::trace::TraceFormat;
 
 /// The whole report.
 #[derive(Clone, Debug, Serialize)]
@@ -31,7 +32,7 @@ pub(crate) struct ReplayResult {
     pub(crate) strategy: String,
     pub(crate) completed: u64,
     pub(crate) preempted: u64,
-    /// How many; who and why is in the [`RunSummary`].
+    /// How many; who and why is in the [`RunSummary`](super::outcome::RunSummary).
     pub(crate) refused: u64,
     pub(crate) peak_running: u64,
     pub(crate) peak_owned_bytes: u64,
@@ -40,17 +41,17 @@ pub(crate) struct ReplayResult {
 }
 
 impl ReplayReport {
-    pub(crate) fn new(trace: &Trace, results: Vec<ReplayResult>) -> Self {
-        let requests = count(trace.requests.len());
-        Self { trace: TraceSummary { format: trace.format, requests }, results }
+    pub(super) fn new(setup: &Setup, runs: &[Run]) -> Self {
+        let trace = TraceSummary { format: setup.format, requests: count(setup.requests) };
+        Self { trace, results: runs.iter().map(ReplayResult::new).collect() }
     }
 }
 
 impl ReplayResult {
-    pub(crate) fn new(backing: &str, strategy: &str, run: &RunSummary) -> Self {
+    fn new(Run { backing, strategy, summary: run }: &Run) -> Self {
         Self {
-            backing: backing.to_owned(),
-            strategy: strategy.to_owned(),
+            backing: backing.clone(),
+            strategy: strategy.to_string(),
             completed: run.completed,
             preempted: run.preempted,
             refused: count(run.refused.len()),
@@ -69,18 +70,13 @@ fn count(length: usize) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
-    use super::super::outcome::RefusedRequest;
-    use super::super::trace::Request;
+    use super::super::outcome::{RefusedRequest, RunSummary};
+    use super::super::strategy::StrategyName;
     use super::*;
 
     #[test]
     fn the_json_has_exactly_these_keys() {
-        let request =
-            Request { line: 2, arrival: Duration::ZERO, prompt_tokens: 1, output_tokens: 1, hash_ids: Vec::new() };
-        let trace = Trace { format: TraceFormat::AzureCsv, requests: vec![request] };
-        let run = RunSummary {
+        let summary = RunSummary {
             completed: 1,
             preempted: 2,
             refused: vec![RefusedRequest { line: 9, reason: "too long".to_owned() }],
@@ -90,10 +86,11 @@ mod tests {
             waste: 0.5,
             growth: GrowthLatency { calls: 6, p50_ns: 7, p99_ns: 8, max_ns: 9 },
         };
-        let report = ReplayReport::new(&trace, vec![ReplayResult::new("host-mmap", "grow", &run)]);
+        let run = Run { backing: "host-mmap".to_owned(), strategy: StrategyName::Leasehold, summary };
+        let report = ReplayReport::new(&Setup::example(), &[run]);
         assert_eq!(
             serde_json::to_string(&report).unwrap(),
-            r#"{"trace":{"format":"azure-csv","requests":1},"results":[{"backing":"host-mmap","strategy":"grow","#
+            r#"{"trace":{"format":"azure-csv","requests":1},"results":[{"backing":"host-mmap","strategy":"leasehold","#
                 .to_owned()
                 + r#""completed":1,"preempted":2,"refused":1,"peak_running":3,"peak_owned_bytes":4,"#
                 + r#""ideal_peak_bytes":5,"growth":{"calls":6,"p50_ns":7,"p99_ns":8,"max_ns":9}}]}"#

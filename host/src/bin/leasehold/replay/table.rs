@@ -1,7 +1,7 @@
 //! The report of `leasehold replay` for people.
 
 use super::outcome::{RefusedRequest, Run};
-use super::trace::Trace;
+use super::setup::Setup;
 use crate::output;
 use bytesize::ByteSize;
 use std::fmt::Write;
@@ -26,12 +26,16 @@ const HEADER: [&str; 13] = [
     "max",
 ];
 
-pub(super) fn text(trace: &Trace, runs: &[Run]) -> String {
+pub(super) fn text(setup: &Setup, runs: &[Run]) -> String {
     let mut table = output::table(&HEADER, &[2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]);
     for run in runs {
         table.add_row(row(run));
     }
-    let mut text = format!("trace: {}, {} requests\n{table}", trace.format, trace.requests.len());
+    let mut text = format!("trace: {}, {} requests\n{table}", setup.format, setup.requests);
+    for (name, sharing) in setup.backings.iter().filter_map(|one| Some((&one.name, one.sharing.as_ref()?))) {
+        // Writing to a string can't fail.
+        let _ = write!(text, "\n{name}: {}", output::clean(sharing));
+    }
     for run in runs {
         write_refusals(&mut text, run);
     }
@@ -62,7 +66,6 @@ fn row(run: &Run) -> [String; 13] {
 fn write_refusals(text: &mut String, run: &Run) {
     let refused = &run.summary.refused;
     for RefusedRequest { line, reason } in refused.iter().take(NAMED_REFUSALS) {
-        // Writing to a string can't fail.
         let _ = write!(text, "\n{}: request of line {line} refused: {reason}", run.strategy);
     }
     let more = refused.len().saturating_sub(NAMED_REFUSALS);
