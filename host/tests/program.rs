@@ -165,11 +165,14 @@ fn replay_serves_a_trace_through_the_library_with_every_strategy() {
                 "peak_owned_bytes",
                 "peak_running",
                 "preempted",
+                "prefix",
                 "refused",
                 "strategy"
             ]
         );
         assert_eq!(keys(&run["growth"]), ["calls", "max_ns", "p50_ns", "p99_ns"]);
+        let nothing = serde_json::json!({"hit_tokens": 0, "infinite_cache_hit_tokens": 0, "bytes_not_stored_twice": 0});
+        assert_eq!(run["prefix"], nothing, "the trace has no hash ids");
         assert_eq!((&run["completed"], &run["refused"]), (&2.into(), &0.into()), "{run}");
         // 48 planes of 256 bytes a token; both requests run at once, at 101 and 300 tokens or more.
         assert!(run["ideal_peak_bytes"].as_u64().unwrap() >= 300 * 48 * 256, "{run}");
@@ -178,6 +181,27 @@ fn replay_serves_a_trace_through_the_library_with_every_strategy() {
     let owned = |index: usize| report["results"][index]["peak_owned_bytes"].as_u64().unwrap();
     assert_eq!(owned(1), 2 * 48 * 1024 * 256, "prealloc holds the context of each request");
     assert!(owned(0) < owned(1));
+}
+
+/// Two prompts of 600 and 700 tokens that have their first 512 in common.
+const SHARED_PROMPTS: &str = "{\"timestamp\": 0, \"input_length\": 600, \"output_length\": 1, \"hash_ids\": [1, 2]}\n\
+                              {\"timestamp\": 5, \"input_length\": 700, \"output_length\": 1, \"hash_ids\": [1, 3]}\n";
+
+#[test]
+fn replay_says_what_an_infinite_prefix_cache_would_hit() {
+    let (folder, _) = registry(HOST_MMAP);
+    fs::write(folder.path().join("trace.jsonl"), SHARED_PROMPTS).unwrap();
+    let arguments = ["replay", "trace.jsonl", "--strategy", "leasehold"];
+    let output = leasehold(folder.path(), &arguments);
+    assert!(stdout(&output).contains("an infinite cache would hit 512 of 1300 prompt tokens, 39.4 %"), "{output:?}");
+    assert!(stdout(&output).contains("hit tokens"), "{output:?}");
+
+    let output = leasehold(folder.path(), &[&arguments[..], &["--json"]].concat());
+    assert_eq!(json(&output)["results"][0]["prefix"]["infinite_cache_hit_tokens"], 512, "{output:?}");
+
+    fs::write(folder.path().join("trace.jsonl"), SHARED_PROMPTS.replace("hash_ids", "ids")).unwrap();
+    let output = leasehold(folder.path(), &arguments);
+    assert!(!stdout(&output).contains("infinite") && !stdout(&output).contains("hit tokens"), "{output:?}");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use super::arguments::ReplayArguments;
 use super::layout;
+use super::prefix::PrefixBound;
 use super::trace::{Trace, TraceFormat};
 use leasehold::{BackingHandle, ShareabilityError};
 
@@ -10,6 +11,7 @@ use leasehold::{BackingHandle, ShareabilityError};
 pub(super) struct Setup {
     pub(super) format: TraceFormat,
     pub(super) requests: usize,
+    pub(super) prefix: PrefixBound,
     pub(super) backings: Vec<BackingFacts>,
 }
 
@@ -30,7 +32,12 @@ impl Setup {
         backings: &[BackingHandle],
     ) -> Result<Self, ShareabilityError> {
         let backings = backings.iter().map(|backing| BackingFacts::new(arguments, backing));
-        Ok(Self { format: trace.format, requests: trace.requests.len(), backings: backings.collect::<Result<_, _>>()? })
+        Ok(Self {
+            format: trace.format,
+            requests: trace.requests.len(),
+            prefix: PrefixBound::of(&trace.requests),
+            backings: backings.collect::<Result<_, _>>()?,
+        })
     }
 }
 
@@ -46,10 +53,10 @@ impl BackingFacts {
 
 #[cfg(test)]
 impl Setup {
-    /// Of an Azure trace of one request.
+    /// Of an Azure trace of one request, as far as anybody looks.
     pub(super) fn example() -> Self {
         let sharing = Some("prefixes at granules of 4.0 KiB: long ones".to_owned());
         let backings = vec![BackingFacts { name: "host-mmap".to_owned(), sharing }];
-        Self { format: TraceFormat::AzureCsv, requests: 1, backings }
+        Self { format: TraceFormat::AzureCsv, requests: 1, prefix: PrefixBound::default(), backings }
     }
 }

@@ -38,17 +38,27 @@ pub(crate) struct ReplayResult {
     pub(crate) peak_owned_bytes: u64,
     pub(crate) ideal_peak_bytes: u64,
     pub(crate) growth: GrowthLatency,
+    pub(crate) prefix: PrefixSummary,
+}
+
+/// What the run shared, beside the most that could be.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct PrefixSummary {
+    pub(crate) hit_tokens: u64,
+    /// Of the trace, whatever the run; 0 where it has no hash ids.
+    pub(crate) infinite_cache_hit_tokens: u64,
+    pub(crate) bytes_not_stored_twice: u64,
 }
 
 impl ReplayReport {
     pub(super) fn new(setup: &Setup, runs: &[Run]) -> Self {
         let trace = TraceSummary { format: setup.format, requests: count(setup.requests) };
-        Self { trace, results: runs.iter().map(ReplayResult::new).collect() }
+        Self { trace, results: runs.iter().map(|run| ReplayResult::new(setup, run)).collect() }
     }
 }
 
 impl ReplayResult {
-    fn new(Run { backing, strategy, summary: run }: &Run) -> Self {
+    fn new(setup: &Setup, Run { backing, strategy, summary: run }: &Run) -> Self {
         Self {
             backing: backing.clone(),
             strategy: strategy.to_string(),
@@ -59,6 +69,11 @@ impl ReplayResult {
             peak_owned_bytes: run.peak_owned_bytes,
             ideal_peak_bytes: run.ideal_peak_bytes,
             growth: run.growth,
+            prefix: PrefixSummary {
+                hit_tokens: run.prefix.hit_tokens,
+                infinite_cache_hit_tokens: setup.prefix.hit_tokens,
+                bytes_not_stored_twice: run.prefix.bytes_not_stored_twice,
+            },
         }
     }
 }
@@ -71,6 +86,7 @@ fn count(length: usize) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::super::outcome::{RefusedRequest, RunSummary};
+    use super::super::prefix::PrefixUse;
     use super::super::strategy::StrategyName;
     use super::*;
 
@@ -85,6 +101,7 @@ mod tests {
             ideal_peak_bytes: 5,
             waste: 0.5,
             growth: GrowthLatency { calls: 6, p50_ns: 7, p99_ns: 8, max_ns: 9 },
+            prefix: PrefixUse { hit_tokens: 10, bytes_not_stored_twice: 11 },
         };
         let run = Run { backing: "host-mmap".to_owned(), strategy: StrategyName::Leasehold, summary };
         let report = ReplayReport::new(&Setup::example(), &[run]);
@@ -93,7 +110,8 @@ mod tests {
             r#"{"trace":{"format":"azure-csv","requests":1},"results":[{"backing":"host-mmap","strategy":"leasehold","#
                 .to_owned()
                 + r#""completed":1,"preempted":2,"refused":1,"peak_running":3,"peak_owned_bytes":4,"#
-                + r#""ideal_peak_bytes":5,"growth":{"calls":6,"p50_ns":7,"p99_ns":8,"max_ns":9}}]}"#
+                + r#""ideal_peak_bytes":5,"growth":{"calls":6,"p50_ns":7,"p99_ns":8,"max_ns":9},"#
+                + r#""prefix":{"hit_tokens":10,"infinite_cache_hit_tokens":0,"bytes_not_stored_twice":11}}]}"#
         );
     }
 }
