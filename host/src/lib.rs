@@ -22,7 +22,8 @@
 //!
 //! The stages, in the order of the flow: `registry` (text to what is to be loaded), `loader` (library to plugin),
 //! `backing` (plugin to answers that can be relied on), `governor` (who may spend what), `admission`, `buffer`, and
-//! `host`, which ties them together. Imports run one way: see `docs/ARCHITECTURE.md`.
+//! `host`, which ties them together. Imports run one way: see `docs/ARCHITECTURE.md`. `shareability` stands
+//! alone: how much of a prefix can be shared is arithmetic.
 
 mod admission;
 mod backing;
@@ -36,6 +37,7 @@ mod prefix;
 mod prefix_cache;
 mod quiet;
 mod registry;
+mod shareability;
 
 pub use backing::{Capabilities, ReapReport};
 pub use buffer::{Allocation, AllocationSpec, Buffer, BufferSet, BufferSpec, GrowthPolicy};
@@ -51,6 +53,7 @@ pub use machine::EnvironmentTrust;
 pub use prefix::{Prefix, PrefixPart, PrefixSpec, SharedPrefix, Unsealed};
 pub use prefix_cache::{BlockHash, Evicted, FoundPrefix, PrefixCache, PrefixCacheSnapshot, PrefixCacheSpec};
 pub use registry::{Selection, SelectionError};
+pub use shareability::{CacheGeometry, CacheLayout, Shareability, ShareabilityError};
 
 /// The contract of backings, for programs that bring one themselves: see [`HostBuilder::with_backing`]. Plugins take it
 /// from the crate `leasehold-plugin-api`, which has the tables too.

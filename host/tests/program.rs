@@ -165,11 +165,14 @@ fn replay_serves_a_trace_through_the_library_with_every_strategy() {
                 "peak_owned_bytes",
                 "peak_running",
                 "preempted",
+                "prefix",
                 "refused",
                 "strategy"
             ]
         );
         assert_eq!(keys(&run["growth"]), ["calls", "max_ns", "p50_ns", "p99_ns"]);
+        let nothing = serde_json::json!({"hit_tokens": 0, "infinite_cache_hit_tokens": 0, "bytes_not_stored_twice": 0});
+        assert_eq!(run["prefix"], nothing, "the trace has no hash ids");
         assert_eq!((&run["completed"], &run["refused"]), (&2.into(), &0.into()), "{run}");
         // 48 planes of 256 bytes a token; both requests run at once, at 101 and 300 tokens or more.
         assert!(run["ideal_peak_bytes"].as_u64().unwrap() >= 300 * 48 * 256, "{run}");
@@ -180,6 +183,27 @@ fn replay_serves_a_trace_through_the_library_with_every_strategy() {
     assert!(owned(0) < owned(1));
 }
 
+/// Two prompts of 600 and 700 tokens that have their first 512 in common.
+const SHARED_PROMPTS: &str = "{\"timestamp\": 0, \"input_length\": 600, \"output_length\": 1, \"hash_ids\": [1, 2]}\n\
+                              {\"timestamp\": 5, \"input_length\": 700, \"output_length\": 1, \"hash_ids\": [1, 3]}\n";
+
+#[test]
+fn replay_says_what_an_infinite_prefix_cache_would_hit() {
+    let (folder, _) = registry(HOST_MMAP);
+    fs::write(folder.path().join("trace.jsonl"), SHARED_PROMPTS).unwrap();
+    let arguments = ["replay", "trace.jsonl", "--strategy", "leasehold"];
+    let output = leasehold(folder.path(), &arguments);
+    assert!(stdout(&output).contains("an infinite cache would hit 512 of 1300 prompt tokens, 39.4 %"), "{output:?}");
+    assert!(stdout(&output).contains("hit tokens"), "{output:?}");
+
+    let output = leasehold(folder.path(), &[&arguments[..], &["--json"]].concat());
+    assert_eq!(json(&output)["results"][0]["prefix"]["infinite_cache_hit_tokens"], 512, "{output:?}");
+
+    fs::write(folder.path().join("trace.jsonl"), SHARED_PROMPTS.replace("hash_ids", "ids")).unwrap();
+    let output = leasehold(folder.path(), &arguments);
+    assert!(!stdout(&output).contains("infinite") && !stdout(&output).contains("hit tokens"), "{output:?}");
+}
+
 #[test]
 fn replay_with_rows_of_odd_bytes_keeps_every_row() {
     let (folder, _) = registry(HOST_MMAP);
@@ -187,6 +211,33 @@ fn replay_with_rows_of_odd_bytes_keeps_every_row() {
     let output =
         leasehold(folder.path(), &["replay", "--requests", "12", "--model", model, "--growth", "geometric", "--json"]);
     assert_eq!(output.status.code(), Some(0), "{output:?}");
+}
+
+#[test]
+fn replay_with_token_major_caches_keeps_every_row_in_one_plane() {
+    let (folder, _) = registry(HOST_MMAP);
+    fs::write(folder.path().join("trace.jsonl"), r#"{"timestamp":0,"input_length":10,"output_length":2}"#).unwrap();
+    let peak_owned = |layout: &[&str]| {
+        // A row of 100 bytes: 12 tokens are a page in each of 8 planes, or 9,600 bytes, 3 pages, in one.
+        let model = "layers=4,kv_heads=1,head_dim=100,element_bytes=1,context=40";
+        let arguments = ["replay", "trace.jsonl", "--model", model, "--strategy", "leasehold", "--json"];
+        let output = leasehold(folder.path(), &[&arguments, layout].concat());
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        json(&output)["results"][0]["peak_owned_bytes"].as_u64().unwrap() / 4096
+    };
+    assert_eq!(peak_owned(&[]), 8);
+    assert_eq!(peak_owned(&["--layout", "per-layer"]), 8);
+    assert_eq!(peak_owned(&["--layout", "token-major"]), 3);
+}
+
+#[test]
+fn replay_with_token_major_caches_serves_with_every_strategy() {
+    let (folder, _) = registry(HOST_MMAP);
+    let output = leasehold(folder.path(), &["replay", "--requests", "6", "--layout", "token-major"]);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let sharing = "host-mmap: prefixes of qwen2.5-0.5b at granules of 4.0 KiB: per-layer in units of 16 tokens, 48 map \
+                   operations for a block of 512; token-major token by token, 1 map operation for a block of 512";
+    assert!(stdout(&output).contains(sharing), "{output:?}");
 }
 
 #[test]
@@ -221,13 +272,14 @@ fn a_malformed_trace_line_is_named_by_its_number() {
 #[test]
 fn wrong_usage_exits_with_2() {
     let (folder, _) = registry(HOST_MMAP);
-    let wrong: [&[&str]; 6] = [
+    let wrong: [&[&str]; 7] = [
         &["lsit"],
         &["list", "--jsn"],
         &["replay", "no-such-trace.csv"],
         &["replay", "--model", "gpt-5"],
         &["replay", "--budget", "lots"],
         &["replay", "--growth", "step:0"],
+        &["replay", "--layout", "row-major"],
     ];
     for arguments in wrong {
         let output = leasehold(folder.path(), arguments);

@@ -1,6 +1,7 @@
 //! What may be asked of `leasehold replay`.
 
 use super::geometry::ModelGeometry;
+use super::layout::LayoutName;
 use super::strategy::StrategyName;
 use bytesize::ByteSize;
 use clap::Args;
@@ -13,7 +14,7 @@ use std::str::FromStr;
 #[derive(Debug, Args)]
 #[command(
     after_help = "A request's prompt is its prefill; then each step adds a token to every running request, in all \
-    2 x layers planes. A refused growth preempts the youngest request, which queues again. The strategies run one after \
+    planes. A refused growth preempts the youngest request, which queues again. The strategies run one after \
     the other, under the same budget and the same governor:\n  \
     leasehold  reserves the context window, commits as the cache grows\n  \
     prealloc   commits the context window up front\n  \
@@ -29,6 +30,11 @@ pub(crate) struct ReplayArguments {
     /// layers=L,kv_heads=H,head_dim=D,element_bytes=B,context=C
     #[arg(long, default_value = "qwen2.5-0.5b")]
     pub(super) model: ModelGeometry,
+
+    /// How the stores lay a cache out: per-layer has a plane for the keys and one for the values of each layer;
+    /// token-major has one plane, in which a token's rows of all layers lie side by side
+    #[arg(long, value_enum, default_value_t = LayoutName::PerLayer, value_name = "NAME")]
+    pub(super) layout: LayoutName,
 
     /// The most tokens of one request, prompt and output; default: the model's context window
     #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u64).range(1..))]
@@ -86,6 +92,13 @@ pub(crate) struct ReplayArguments {
     /// Print JSON
     #[arg(long)]
     pub(super) json: bool,
+}
+
+impl ReplayArguments {
+    /// The most tokens of one request.
+    pub(super) fn context(&self) -> u64 {
+        self.max_context.unwrap_or_else(|| self.model.context_window())
+    }
 }
 
 /// Reads `exact`, `geometric` or `step:BYTES`.

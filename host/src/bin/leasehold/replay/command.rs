@@ -3,9 +3,10 @@
 use super::arguments::ReplayArguments;
 use super::outcome::{Run, RunSummary};
 use super::scheduler::{ReplayOptions, replay};
+use super::setup::Setup;
 use super::store::CacheStore;
 use super::strategy::{ReallocatedStore, ReservedStore, Setting, StrategyName, Touch};
-use super::summary::{ReplayReport, ReplayResult};
+use super::summary::ReplayReport;
 use super::table;
 use super::trace::Trace;
 use super::trace::synthetic::SyntheticWorkload;
@@ -30,6 +31,7 @@ pub(crate) fn run(registry: Option<PathBuf>, arguments: &ReplayArguments) -> Res
     let trace = trace(arguments)?;
     let (host, backings) = host(registry, arguments)?;
     say_where_from(&host, &backings);
+    let setup = Setup::new(arguments, &trace, &backings).map_err(Failure::does_not_hold)?;
     let mut runs = Vec::new();
     for (backing, strategy) in backings.iter().flat_map(|one| strategies(arguments).into_iter().map(move |s| (one, s)))
     {
@@ -37,12 +39,12 @@ pub(crate) fn run(registry: Option<PathBuf>, arguments: &ReplayArguments) -> Res
             Ok(run) => runs.push(run),
             Err(failure) => {
                 // What was measured before is not lost.
-                print(&trace, &runs, arguments)?;
+                print(&setup, &runs, arguments)?;
                 return Err(failure);
             }
         }
     }
-    print(&trace, &runs, arguments)?;
+    print(&setup, &runs, arguments)?;
     if runs.iter().all(|run| run.summary.completed == 0) {
         return Err(Failure::does_not_hold("no request was completed by any strategy; see the refusals"));
     }
@@ -118,8 +120,8 @@ fn run_one(
     trace: &Trace,
     arguments: &ReplayArguments,
 ) -> Result<Run, Failure> {
-    let context = arguments.max_context.unwrap_or_else(|| arguments.model.context_window());
-    let setting = Setting::new(host, backing.clone(), &arguments.model, context, touch(arguments));
+    let cache = arguments.layout.cache(&arguments.model).map_err(Failure::unusable)?;
+    let setting = Setting::new(host, backing.clone(), cache, arguments.context(), touch(arguments));
     let setting = setting.map_err(Failure::unusable)?;
     let governor = host.governor();
     governor.restart_peak(backing.domain())?;
@@ -161,10 +163,10 @@ fn serve<S: CacheStore>(
     outcome.map_err(|error| Failure::does_not_hold(format!("strategy {strategy}: {error}")))
 }
 
-fn print(trace: &Trace, runs: &[Run], arguments: &ReplayArguments) -> Result<(), Failure> {
-    if !arguments.json {
-        return output::print(&table::text(trace, runs));
+fn print(setup: &Setup, runs: &[Run], arguments: &ReplayArguments) -> Result<(), Failure> {
+    if arguments.json {
+        output::print_json(&ReplayReport::new(setup, runs))
+    } else {
+        output::print(&table::text(setup, runs))
     }
-    let results = runs.iter().map(|run| ReplayResult::new(&run.backing, &run.strategy.to_string(), &run.summary));
-    output::print_json(&ReplayReport::new(trace, results.collect()))
 }

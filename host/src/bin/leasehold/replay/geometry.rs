@@ -61,12 +61,12 @@ impl ModelGeometry {
         &self.name
     }
 
-    /// Keys and values of every layer: `2 × layers`.
-    pub(crate) fn planes(&self) -> u64 {
-        self.layers.saturating_mul(2) // exact by invariant 2
+    /// Each has a plane for its keys and one for its values.
+    pub(crate) fn layers(&self) -> u64 {
+        self.layers
     }
 
-    /// Bytes of one token in one plane: `kv_heads × head_dim × element_bytes`.
+    /// Bytes of one token in one plane of one layer: `kv_heads × head_dim × element_bytes`.
     pub(crate) fn plane_bytes_per_token(&self) -> u64 {
         self.plane_bytes_per_token
     }
@@ -157,14 +157,14 @@ mod tests {
     fn known_models_have_their_published_bytes_per_token() {
         let seen = ["llama-3-8b", "llama-3-70b", "qwen2.5-0.5b", "qwen2.5-14b"]
             .map(geometry)
-            .map(|g| (g.planes(), g.plane_bytes_per_token(), g.bytes_per_token(), g.context_window()));
+            .map(|g| (g.layers(), g.plane_bytes_per_token(), g.bytes_per_token(), g.context_window()));
         assert_eq!(
             seen,
             [
-                (64, 2048, 131_072, 8192),
-                (160, 2048, 327_680, 8192),
-                (48, 256, 12_288, 32_768),
-                (96, 2048, 196_608, 32_768)
+                (32, 2048, 131_072, 8192),
+                (80, 2048, 327_680, 8192),
+                (24, 256, 12_288, 32_768),
+                (48, 2048, 196_608, 32_768)
             ]
         );
     }
@@ -173,7 +173,7 @@ mod tests {
     fn figures_say_the_same_as_a_name_in_any_order() {
         let (named, given) =
             (geometry("llama-3-8b"), geometry("context=8192, head_dim=128,kv_heads=8,layers=32,element_bytes=2"));
-        assert_eq!(named.planes(), given.planes());
+        assert_eq!(named.layers(), given.layers());
         assert_eq!(named.bytes_per_token(), given.bytes_per_token());
         assert_eq!(named.context_window(), given.context_window());
         assert_eq!(named.name(), "llama-3-8b");

@@ -10,10 +10,11 @@
 //!                          (the only door to memory)
 //! ```
 //!
-//! `arguments` says what may be asked, `command` carries it out, `table` prints it. Trace, scheduler, tally and summary
-//! are pure: a trace becomes requests, requests become calls on a [`store::CacheStore`], calls become numbers; they are
-//! tested with a store that only counts. `strategy` puts real buffers behind the store, all under one budget and one
-//! governor. `geometry` gives the one number that ties tokens to bytes.
+//! `arguments` says what may be asked, `setup` what that comes to, `command` carries it out, `table` prints it. Trace,
+//! scheduler, tally and summary are pure: a trace becomes requests, requests become calls on a [`store::CacheStore`],
+//! calls become numbers; they are tested with a store that only counts. `strategy` puts real buffers behind the store, all under one budget and one
+//! governor. `geometry` and `layout` tie tokens to bytes; `prefix`
+//! finds what prompts have in common.
 //!
 //! One thread. What a run holds is given back before the next one begins.
 
@@ -24,8 +25,11 @@ mod counting_store;
 mod footprint;
 mod geometry;
 mod latency;
+mod layout;
 mod outcome;
+mod prefix;
 mod scheduler;
+mod setup;
 mod store;
 mod strategy;
 mod summary;

@@ -1,6 +1,7 @@
 //! What one run of the scheduler found.
 
 use super::latency::GrowthLatency;
+use super::prefix::PrefixUse;
 use super::strategy::StrategyName;
 
 /// One strategy on one backing.
@@ -29,6 +30,7 @@ pub(crate) struct RunSummary {
     /// between caches.
     pub(crate) waste: f64,
     pub(crate) growth: GrowthLatency,
+    pub(crate) prefix: PrefixUse,
 }
 
 /// A request that never completed.

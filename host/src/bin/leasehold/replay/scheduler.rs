@@ -124,8 +124,7 @@ impl<'run, S: CacheStore> Scheduler<'run, S> {
             self.clock = self.clock.saturating_add(self.options.step);
         }
         self.close_spare()?;
-        let peak_owned_bytes = self.store.peak_owned_bytes();
-        Ok(self.tally.summary(peak_owned_bytes))
+        Ok(self.tally.summary(self.store.peak_owned_bytes(), self.store.prefix_use()))
     }
 
     /// Takes in what has arrived; when there is nothing to do, what arrives next. False when all

@@ -3,6 +3,8 @@
 //! The scheduler calls, the store answers; what a cache is made of is the store's own affair. One
 //! thread; a call may block for as long as the store's memory takes.
 
+use super::prefix::PrefixUse;
+
 /// Something that holds the caches of running requests.
 ///
 /// Sizes are in tokens, counted from the cache's beginning. A call that fails leaves store and
@@ -47,6 +49,11 @@ pub(crate) trait CacheStore {
 
     /// The most that it ever held at once, within a call too: a store that copies holds old and new.
     fn peak_owned_bytes(&self) -> u64;
+
+    /// What caches shared so far, over the whole run.
+    fn prefix_use(&self) -> PrefixUse {
+        PrefixUse::default()
+    }
 }
 
 /// Why a store did not do what it was asked. Both hold the reason, for a person.

@@ -6,8 +6,9 @@
 use serde::Serialize;
 
 use super::latency::GrowthLatency;
-use super::outcome::RunSummary;
-use super::trace::{Trace, TraceFormat};
+use super::outcome::Run;
+use super::setup::Setup;
+use super::trace::TraceFormat;
 
 /// The whole report.
 #[derive(Clone, Debug, Serialize)]
@@ -31,26 +32,36 @@ pub(crate) struct ReplayResult {
     pub(crate) strategy: String,
     pub(crate) completed: u64,
     pub(crate) preempted: u64,
-    /// How many; who and why is in the [`RunSummary`].
+    /// How many; who and why is in the [`RunSummary`](super::outcome::RunSummary).
     pub(crate) refused: u64,
     pub(crate) peak_running: u64,
     pub(crate) peak_owned_bytes: u64,
     pub(crate) ideal_peak_bytes: u64,
     pub(crate) growth: GrowthLatency,
+    pub(crate) prefix: PrefixSummary,
+}
+
+/// What the run shared, beside the most that could be.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct PrefixSummary {
+    pub(crate) hit_tokens: u64,
+    /// Of the trace, whatever the run; 0 where it has no hash ids.
+    pub(crate) infinite_cache_hit_tokens: u64,
+    pub(crate) bytes_not_stored_twice: u64,
 }
 
 impl ReplayReport {
-    pub(crate) fn new(trace: &Trace, results: Vec<ReplayResult>) -> Self {
-        let requests = count(trace.requests.len());
-        Self { trace: TraceSummary { format: trace.format, requests }, results }
+    pub(super) fn new(setup: &Setup, runs: &[Run]) -> Self {
+        let trace = TraceSummary { format: setup.format, requests: count(setup.requests) };
+        Self { trace, results: runs.iter().map(|run| ReplayResult::new(setup, run)).collect() }
     }
 }
 
 impl ReplayResult {
-    pub(crate) fn new(backing: &str, strategy: &str, run: &RunSummary) -> Self {
+    fn new(setup: &Setup, Run { backing, strategy, summary: run }: &Run) -> Self {
         Self {
-            backing: backing.to_owned(),
-            strategy: strategy.to_owned(),
+            backing: backing.clone(),
+            strategy: strategy.to_string(),
             completed: run.completed,
             preempted: run.preempted,
             refused: count(run.refused.len()),
@@ -58,6 +69,11 @@ impl ReplayResult {
             peak_owned_bytes: run.peak_owned_bytes,
             ideal_peak_bytes: run.ideal_peak_bytes,
             growth: run.growth,
+            prefix: PrefixSummary {
+                hit_tokens: run.prefix.hit_tokens,
+                infinite_cache_hit_tokens: setup.prefix.hit_tokens,
+                bytes_not_stored_twice: run.prefix.bytes_not_stored_twice,
+            },
         }
     }
 }
@@ -69,18 +85,14 @@ fn count(length: usize) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
-    use super::super::outcome::RefusedRequest;
-    use super::super::trace::Request;
+    use super::super::outcome::{RefusedRequest, RunSummary};
+    use super::super::prefix::PrefixUse;
+    use super::super::strategy::StrategyName;
     use super::*;
 
     #[test]
     fn the_json_has_exactly_these_keys() {
-        let request =
-            Request { line: 2, arrival: Duration::ZERO, prompt_tokens: 1, output_tokens: 1, hash_ids: Vec::new() };
-        let trace = Trace { format: TraceFormat::AzureCsv, requests: vec![request] };
-        let run = RunSummary {
+        let summary = RunSummary {
             completed: 1,
             preempted: 2,
             refused: vec![RefusedRequest { line: 9, reason: "too long".to_owned() }],
@@ -89,14 +101,17 @@ mod tests {
             ideal_peak_bytes: 5,
             waste: 0.5,
             growth: GrowthLatency { calls: 6, p50_ns: 7, p99_ns: 8, max_ns: 9 },
+            prefix: PrefixUse { hit_tokens: 10, bytes_not_stored_twice: 11 },
         };
-        let report = ReplayReport::new(&trace, vec![ReplayResult::new("host-mmap", "grow", &run)]);
+        let run = Run { backing: "host-mmap".to_owned(), strategy: StrategyName::Leasehold, summary };
+        let report = ReplayReport::new(&Setup::example(), &[run]);
         assert_eq!(
             serde_json::to_string(&report).unwrap(),
-            r#"{"trace":{"format":"azure-csv","requests":1},"results":[{"backing":"host-mmap","strategy":"grow","#
+            r#"{"trace":{"format":"azure-csv","requests":1},"results":[{"backing":"host-mmap","strategy":"leasehold","#
                 .to_owned()
                 + r#""completed":1,"preempted":2,"refused":1,"peak_running":3,"peak_owned_bytes":4,"#
-                + r#""ideal_peak_bytes":5,"growth":{"calls":6,"p50_ns":7,"p99_ns":8,"max_ns":9}}]}"#
+                + r#""ideal_peak_bytes":5,"growth":{"calls":6,"p50_ns":7,"p99_ns":8,"max_ns":9},"#
+                + r#""prefix":{"hit_tokens":10,"infinite_cache_hit_tokens":0,"bytes_not_stored_twice":11}}]}"#
         );
     }
 }

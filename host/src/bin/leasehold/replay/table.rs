@@ -1,7 +1,7 @@
 //! The report of `leasehold replay` for people.
 
 use super::outcome::{RefusedRequest, Run};
-use super::trace::Trace;
+use super::setup::Setup;
 use crate::output;
 use bytesize::ByteSize;
 use std::fmt::Write;
@@ -10,7 +10,7 @@ use std::time::Duration;
 /// Refused requests that are named for each run; the rest are counted.
 const NAMED_REFUSALS: usize = 3;
 
-const HEADER: [&str; 13] = [
+const HEADER: &[&str] = &[
     "backing",
     "strategy",
     "done",
@@ -25,24 +25,50 @@ const HEADER: [&str; 13] = [
     "p99",
     "max",
 ];
+/// More columns, where prompts can be told to begin alike.
+const PREFIX_HEADER: &[&str] = &["hit tokens", "not stored twice"];
+/// Columns of words; all after them hold figures.
+const WORDS: usize = 2;
 
-pub(super) fn text(trace: &Trace, runs: &[Run]) -> String {
-    let mut table = output::table(&HEADER, &[2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]);
+pub(super) fn text(setup: &Setup, runs: &[Run]) -> String {
+    let header = header(setup);
+    let mut table = output::table(&header, &(WORDS..header.len()).collect::<Vec<_>>());
     for run in runs {
-        table.add_row(row(run));
+        table.add_row(row(setup, run));
     }
-    let mut text = format!("trace: {}, {} requests\n{table}", trace.format, trace.requests.len());
+    let mut text = format!("trace: {}, {} requests\n{table}", setup.format, setup.requests);
+    for (name, sharing) in setup.backings.iter().filter_map(|one| Some((&one.name, one.sharing.as_ref()?))) {
+        // Writing to a string can't fail.
+        let _ = write!(text, "\n{name}: {}", output::clean(sharing));
+    }
+    if let Some(bound) = prefix_bound(setup) {
+        let _ = write!(text, "\n{bound}");
+    }
     for run in runs {
         write_refusals(&mut text, run);
     }
     text
 }
 
-fn row(run: &Run) -> [String; 13] {
+/// The names of the columns.
+fn header(setup: &Setup) -> Vec<&'static str> {
+    let prefix = if setup.prefix.is_known { PREFIX_HEADER } else { &[] };
+    [HEADER, prefix].concat()
+}
+
+/// What an unlimited prefix cache would find in the trace; `None` where its prompts have no hash ids.
+fn prefix_bound(setup: &Setup) -> Option<String> {
+    let bound = &setup.prefix;
+    let (hits, all, percent) = (bound.hit_tokens, bound.prompt_tokens, bound.hit_percent());
+    bound.is_known.then(|| format!("an infinite cache would hit {hits} of {all} prompt tokens, {percent:.1} %"))
+}
+
+/// One run, in the order of the header.
+fn row(setup: &Setup, run: &Run) -> Vec<String> {
     let Run { backing, strategy, summary } = run;
     let bytes = |bytes: u64| ByteSize::b(bytes).display().iec().to_string();
     let time = |nanoseconds: u64| format!("{:.1?}", Duration::from_nanos(nanoseconds));
-    [
+    let mut row = vec![
         backing.clone(),
         strategy.to_string(),
         summary.completed.to_string(),
@@ -56,13 +82,16 @@ fn row(run: &Run) -> [String; 13] {
         time(summary.growth.p50_ns),
         time(summary.growth.p99_ns),
         time(summary.growth.max_ns),
-    ]
+    ];
+    if setup.prefix.is_known {
+        row.extend([summary.prefix.hit_tokens.to_string(), bytes(summary.prefix.bytes_not_stored_twice)]);
+    }
+    row
 }
 
 fn write_refusals(text: &mut String, run: &Run) {
     let refused = &run.summary.refused;
     for RefusedRequest { line, reason } in refused.iter().take(NAMED_REFUSALS) {
-        // Writing to a string can't fail.
         let _ = write!(text, "\n{}: request of line {line} refused: {reason}", run.strategy);
     }
     let more = refused.len().saturating_sub(NAMED_REFUSALS);

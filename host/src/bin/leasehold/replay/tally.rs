@@ -5,6 +5,7 @@
 use super::footprint::Footprint;
 use super::latency::GrowthTimer;
 use super::outcome::{RefusedRequest, RunSummary};
+use super::prefix::PrefixUse;
 use super::trace::Request;
 
 /// See the module.
@@ -56,7 +57,8 @@ impl<'run> Tally<'run> {
         self.peak_running = self.peak_running.max(count(running));
     }
 
-    pub(super) fn summary(self, peak_owned_bytes: u64) -> RunSummary {
+    /// What the run found, with what its store says of itself.
+    pub(super) fn summary(self, peak_owned_bytes: u64, prefix: PrefixUse) -> RunSummary {
         RunSummary {
             completed: self.completed,
             preempted: self.preempted,
@@ -66,6 +68,7 @@ impl<'run> Tally<'run> {
             ideal_peak_bytes: self.footprint.peak_ideal_bytes(),
             waste: self.footprint.waste(),
             growth: self.growth.latency(),
+            prefix,
         }
     }
 

@@ -1,9 +1,8 @@
-//! What all strategies of one run share: the host, the backing, and the sizes that a model gives.
+//! What all strategies of one run share: the host, the backing, and the sizes that a cache has.
 
-use super::super::geometry::ModelGeometry;
 use super::super::store::StoreError;
 use super::rows::Touch;
-use leasehold::{BackingHandle, DomainSnapshot, Error, ErrorKind, Governor, Host};
+use leasehold::{BackingHandle, CacheGeometry, DomainSnapshot, Error, ErrorKind, Governor, Host};
 
 /// What all strategies of one run share.
 #[derive(Clone, Debug)]
@@ -23,16 +22,15 @@ impl<'run> Setting<'run> {
     pub(crate) fn new(
         host: &'run Host,
         backing: BackingHandle,
-        model: &ModelGeometry,
+        cache: CacheGeometry,
         context: u64,
         touch: Touch,
     ) -> Result<Self, String> {
-        let row_bytes = model.plane_bytes_per_token();
-        let too_large = || {
-            format!("{} x {context} tokens are more bytes than there are addresses; lower --max-context", model.name())
-        };
+        let row_bytes = cache.plane_row_bytes();
+        let too_large =
+            || format!("{context} tokens of {row_bytes} bytes are more than there are addresses; lower --max-context");
         row_bytes.checked_mul(context).ok_or_else(too_large)?;
-        let planes = usize::try_from(model.planes()).map_err(|_| too_large())?;
+        let planes = usize::try_from(cache.planes()).map_err(|_| too_large())?;
         Ok(Self { host, governor: host.governor(), backing, planes, row_bytes, context, touch })
     }
 
