@@ -18,7 +18,8 @@ use std::str::FromStr;
     the other, under the same budget and the same governor:\n  \
     leasehold  reserves the context window, commits as the cache grows\n  \
     prealloc   commits the context window up front\n  \
-    realloc    doubles and copies\n\
+    realloc    doubles and copies\n  \
+    sharing    as leasehold, and maps what prompts have in common; needs a trace with hash_ids\n\
     Waste is 1 - ideal bytes / owned bytes, summed over the steps. Latencies are those of growth calls that succeeded, \
     copying included, touching not."
 )]
@@ -49,7 +50,7 @@ pub(crate) struct ReplayArguments {
     #[arg(long, value_name = "NAME")]
     pub(super) backing: Vec<String>,
 
-    /// The strategy; may be given more than once; default: all three
+    /// The strategy; may be given more than once; default: all that suit trace and backing
     #[arg(long, value_enum, value_name = "NAME")]
     pub(super) strategy: Vec<StrategyName>,
 

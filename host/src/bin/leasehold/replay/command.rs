@@ -5,7 +5,7 @@ use super::outcome::{Run, RunSummary};
 use super::scheduler::{ReplayOptions, replay};
 use super::setup::Setup;
 use super::store::CacheStore;
-use super::strategy::{ReallocatedStore, ReservedStore, Setting, StrategyName, Touch};
+use super::strategy::{ReallocatedStore, ReservedStore, Setting, SharingStore, StrategyName, Touch};
 use super::summary::ReplayReport;
 use super::table;
 use super::trace::Trace;
@@ -29,11 +29,12 @@ const TRACE_BUDGET_BYTES: u64 = 4 << 30;
 
 pub(crate) fn run(registry: Option<PathBuf>, arguments: &ReplayArguments) -> Result<(), Failure> {
     let trace = trace(arguments)?;
-    let (host, backings) = host(registry, arguments)?;
+    let (host, backings) = host(registry, arguments, &trace)?;
     say_where_from(&host, &backings);
     let setup = Setup::new(arguments, &trace, &backings).map_err(Failure::does_not_hold)?;
     let mut runs = Vec::new();
-    for (backing, strategy) in backings.iter().flat_map(|one| strategies(arguments).into_iter().map(move |s| (one, s)))
+    for (backing, strategy) in
+        backings.iter().flat_map(|one| strategies(arguments, &trace, one).into_iter().map(move |s| (one, s)))
     {
         match run_one(&host, backing, strategy, &trace, arguments) {
             Ok(run) => runs.push(run),
@@ -72,14 +73,18 @@ fn trace(arguments: &ReplayArguments) -> Result<Trace, Failure> {
 }
 
 /// The host under the budget that was asked for, and the backings to run on.
-fn host(registry: Option<PathBuf>, arguments: &ReplayArguments) -> Result<(Host, Vec<BackingHandle>), Failure> {
+fn host(
+    registry: Option<PathBuf>,
+    arguments: &ReplayArguments,
+    trace: &Trace,
+) -> Result<(Host, Vec<BackingHandle>), Failure> {
     let host = session::builder(registry)?.load()?;
     let backings = if arguments.backing.is_empty() {
         let requirements = match touch(arguments) {
             Touch::Rows => Requirements::growable().host_access(),
             Touch::Nothing => Requirements::growable(),
         };
-        vec![host.find(&requirements)?]
+        vec![find(&host, requirements, trace)?]
     } else {
         arguments.backing.iter().map(|name| host.backing(name)).collect::<Result<_, _>>()?
     };
@@ -92,6 +97,16 @@ fn host(registry: Option<PathBuf>, arguments: &ReplayArguments) -> Result<(Host,
     Ok((host, backings))
 }
 
+/// The best backing that fits; where prompts have something to share, the best that can share it.
+fn find(host: &Host, requirements: Requirements, trace: &Trace) -> Result<BackingHandle, Failure> {
+    if trace.has_prefixes()
+        && let Ok(found) = host.find(&requirements.clone().shared_mapping())
+    {
+        return Ok(found);
+    }
+    Ok(host.find(&requirements)?)
+}
+
 /// Says which library each backing came from.
 fn say_where_from(host: &Host, backings: &[BackingHandle]) {
     for report in host.backings() {
@@ -102,13 +117,20 @@ fn say_where_from(host: &Host, backings: &[BackingHandle]) {
     }
 }
 
+fn granule(backing: &BackingHandle) -> u64 {
+    backing.capabilities().granularity().unwrap_or(1)
+}
+
 fn touch(arguments: &ReplayArguments) -> Touch {
     if arguments.no_touch { Touch::Nothing } else { Touch::Rows }
 }
 
-fn strategies(arguments: &ReplayArguments) -> Vec<StrategyName> {
+/// Those that were asked for; else all, of which sharing needs something to share and a backing that can.
+fn strategies(arguments: &ReplayArguments, trace: &Trace, backing: &BackingHandle) -> Vec<StrategyName> {
+    let can_share = trace.has_prefixes() && backing.capabilities().has_shared_mapping();
+    let suits = |strategy: &StrategyName| *strategy != StrategyName::Sharing || can_share;
     match arguments.strategy.as_slice() {
-        [] => StrategyName::value_variants().to_vec(),
+        [] => StrategyName::value_variants().iter().copied().filter(suits).collect(),
         asked => asked.to_vec(),
     }
 }
@@ -131,7 +153,13 @@ fn run_one(
         }
         StrategyName::Prealloc => serve(&mut ReservedStore::preallocated(setting), strategy, trace, arguments),
         StrategyName::Realloc => serve(&mut ReallocatedStore::new(setting), strategy, trace, arguments),
+        StrategyName::Sharing => {
+            let unit = cache.shareability(granule(backing), 0).map_err(Failure::unusable)?.unit_tokens;
+            serve(&mut SharingStore::new(setting, arguments.growth, unit)?, strategy, trace, arguments)
+        }
     }?;
+    // What a pool parks is no reason to doubt the run, nor to favour the next one.
+    host.trim(backing, u64::MAX)?;
     let left = governor.snapshot().domain(backing.domain()).map_or(0, |domain| domain.used_bytes);
     if left > 0 {
         return Err(Failure::does_not_hold(format!("{left} bytes stayed charged after strategy {strategy}")));

@@ -173,8 +173,7 @@ impl<'run, S: CacheStore> Scheduler<'run, S> {
             Ok(cache) => cache,
             Err(reason) => return Ok(Err(reason)),
         };
-        let grown = self.tally.growth.time(|| self.store.grow(&mut cache, room));
-        if let Err(reason) = answered(request, "growing", grown)? {
+        if let Err(reason) = self.make_ready(&mut cache, request, room)? {
             self.spare = Some(cache);
             return Ok(Err(reason));
         }
@@ -184,6 +183,14 @@ impl<'run, S: CacheStore> Scheduler<'run, S> {
         self.tally.note_running(self.running.len());
         self.finish_if_complete(self.running.len().saturating_sub(1))?; // it asked for no output
         Ok(Ok(()))
+    }
+
+    fn make_ready(&mut self, cache: &mut S::Cache, request: &Request, room: u64) -> Result<Answer<()>, ReplayError> {
+        if let Err(reason) = answered(request, "sharing into", self.store.begin(cache, request))? {
+            return Ok(Err(reason));
+        }
+        let grown = self.tally.growth.time(|| self.store.grow(cache, room));
+        answered(request, "growing", grown)
     }
 
     fn take_spare_or_open(&mut self, request: &Request) -> Result<Answer<S::Cache>, ReplayError> {

@@ -4,6 +4,7 @@
 //! thread; a call may block for as long as the store's memory takes.
 
 use super::prefix::PrefixUse;
+use super::trace::Request;
 
 /// Something that holds the caches of running requests.
 ///
@@ -26,13 +27,23 @@ pub(crate) trait CacheStore {
     /// [`StoreError`].
     fn open(&mut self) -> Result<Self::Cache, StoreError>;
 
+    /// Gives the cache to a request, and shares what the store can of its prompt. Called before the first growth for a
+    /// request; a cache that was not grown may go to another one. Not timed.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    fn begin(&mut self, cache: &mut Self::Cache, request: &Request) -> Result<(), StoreError> {
+        let _ = (cache, request);
+        Ok(())
+    }
+
     /// Makes room for `tokens` in all. The scheduler times this call.
     ///
     /// # Errors
     /// [`StoreError`].
     fn grow(&mut self, cache: &mut Self::Cache, tokens: u64) -> Result<(), StoreError>;
 
-    /// Writes the rows of the tokens `from..to`, which `grow` has made room for. Not timed.
+    /// Writes the rows of the tokens `from..to`, which `grow` has made room for, as far as they are not shared. Not timed.
     ///
     /// # Errors
     /// [`StoreError`]; being exhausted is no answer here, and ends the run as being broken does.

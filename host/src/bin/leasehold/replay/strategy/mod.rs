@@ -3,17 +3,20 @@
 //! * `setting`: what all strategies of one run share: host, backing, sizes.
 //! * `reserved`: address space for the whole context, committed as the cache grows, or all at once.
 //! * `reallocated`: double and copy.
+//! * `sharing`: as it grows, and prompts share what they have in common.
 //! * `rows`: what a token's row holds, so that a row that is lost or mixed up is noticed.
 
 mod reallocated;
 mod reserved;
 mod rows;
 mod setting;
+mod sharing;
 
 pub(super) use reallocated::ReallocatedStore;
 pub(super) use reserved::ReservedStore;
 pub(super) use rows::Touch;
 pub(super) use setting::Setting;
+pub(super) use sharing::SharingStore;
 
 use clap::ValueEnum;
 use std::fmt;
@@ -27,6 +30,8 @@ pub(crate) enum StrategyName {
     Prealloc,
     /// Doubles and copies.
     Realloc,
+    /// As `leasehold`, and maps what prompts have in common.
+    Sharing,
 }
 
 impl fmt::Display for StrategyName {
@@ -35,6 +40,7 @@ impl fmt::Display for StrategyName {
             Self::Leasehold => "leasehold",
             Self::Prealloc => "prealloc",
             Self::Realloc => "realloc",
+            Self::Sharing => "sharing",
         })
     }
 }

@@ -75,7 +75,7 @@ impl CacheStore for ReallocatedStore<'_> {
         }
         for (plane, allocation) in cache.planes.iter_mut().enumerate() {
             let bytes = allocation.as_mut_slice().map_err(|error| store_error(&error))?;
-            rows::write(bytes, self.setting.row_bytes, plane, from..to)?;
+            rows::write(bytes, self.setting.rows(plane), from..to)?;
         }
         Ok(())
     }
@@ -84,7 +84,7 @@ impl CacheStore for ReallocatedStore<'_> {
         if self.setting.touch == Touch::Rows {
             for (plane, allocation) in cache.planes.iter().enumerate() {
                 let bytes = allocation.as_slice().map_err(|error| store_error(&error))?;
-                rows::check(bytes, self.setting.row_bytes, plane, tokens)?;
+                rows::check(bytes, self.setting.rows(plane), tokens)?;
             }
         }
         let closed = cache.planes.into_iter().try_for_each(Allocation::close);

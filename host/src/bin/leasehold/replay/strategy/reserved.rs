@@ -79,7 +79,7 @@ impl CacheStore for ReservedStore<'_> {
         }
         for plane in 0..cache.planes.planes() {
             let bytes = cache.planes.plane_mut(plane).map_err(|error| store_error(&error))?;
-            rows::write(bytes, self.setting.row_bytes, plane, from..to)?;
+            rows::write(bytes, self.setting.rows(plane), from..to)?;
         }
         Ok(())
     }
@@ -91,7 +91,7 @@ impl CacheStore for ReservedStore<'_> {
         if self.setting.touch == Touch::Rows {
             for plane in 0..cache.planes.planes() {
                 let bytes = cache.planes.plane(plane).map_err(|error| store_error(&error))?;
-                rows::check(bytes, self.setting.row_bytes, plane, tokens)?;
+                rows::check(bytes, self.setting.rows(plane), tokens)?;
             }
         }
         cache.planes.close().map_err(|error| StoreError::Broken(error.to_string()))

@@ -1,6 +1,7 @@
-//! What a token's row holds: a byte that depends on the token and the plane, so that a row that was lost, moved or mixed
-//! up with another plane's is noticed when the cache is closed.
+//! What a token's row holds: a byte that depends on the token, its block's id and the plane, so that a row that was lost, moved
+//! or mixed up with another plane's or prompt's is noticed when the cache is closed.
 
+use super::super::layout::BLOCK_TOKENS;
 use super::super::store::StoreError;
 use std::ops::Range;
 
@@ -11,22 +12,49 @@ pub(crate) enum Touch {
     Nothing,
 }
 
-/// Writes the rows of some tokens of one plane.
-pub(crate) fn write(bytes: &mut [u8], row_bytes: u64, plane: usize, tokens: Range<u64>) -> Result<(), StoreError> {
+/// Which rows some bytes are.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rows<'ids> {
+    pub(crate) row_bytes: u64,
+    pub(crate) plane: usize,
+    /// The token whose row comes first.
+    pub(crate) first: u64,
+    /// The ids of the prompt's blocks: rows of another prompt are told apart by them, where it has any.
+    pub(crate) ids: &'ids [u64],
+}
+
+impl Rows<'_> {
+    fn range(&self, token: u64) -> Option<Range<usize>> {
+        row_range(self.row_bytes, token.checked_sub(self.first)?)
+    }
+
+    fn content(&self, token: u64) -> u8 {
+        let block = usize::try_from(token / BLOCK_TOKENS).unwrap_or(usize::MAX);
+        let id = self.ids.get(block).copied().unwrap_or(0);
+        let plane = u64::try_from(self.plane).unwrap_or(u64::MAX);
+        let mixed = token.wrapping_mul(31).wrapping_add(id.wrapping_mul(101));
+        let [low, ..] = mixed.wrapping_add(plane).wrapping_add(1).to_le_bytes();
+        low
+    }
+}
+
+/// Writes the rows of some tokens.
+pub(crate) fn write(bytes: &mut [u8], rows: Rows<'_>, tokens: Range<u64>) -> Result<(), StoreError> {
     for token in tokens {
-        let row = row_range(row_bytes, token).and_then(|range| bytes.get_mut(range));
-        row.ok_or_else(|| missing(plane, token))?.fill(content(plane, token));
+        let row = rows.range(token).and_then(|range| bytes.get_mut(range));
+        row.ok_or_else(|| missing(rows.plane, token))?.fill(rows.content(token));
     }
     Ok(())
 }
 
-/// Checks the ends of the rows of the first `tokens` tokens of one plane.
-pub(crate) fn check(bytes: &[u8], row_bytes: u64, plane: usize, tokens: u64) -> Result<(), StoreError> {
-    for token in 0..tokens {
-        let row = row_range(row_bytes, token).and_then(|range| bytes.get(range));
-        let row = row.ok_or_else(|| missing(plane, token))?;
-        let wanted = Some(&content(plane, token));
-        if row.first() != wanted || row.last() != wanted {
+/// Checks the ends of the rows of all tokens before `tokens`.
+pub(crate) fn check(bytes: &[u8], rows: Rows<'_>, tokens: u64) -> Result<(), StoreError> {
+    for token in rows.first..tokens {
+        let row = rows.range(token).and_then(|range| bytes.get(range));
+        let row = row.ok_or_else(|| missing(rows.plane, token))?;
+        let wanted = Some(rows.content(token));
+        if row.first().copied() != wanted || row.last().copied() != wanted {
+            let plane = rows.plane;
             return Err(StoreError::Broken(format!("token {token} of plane {plane} does not hold what was written")));
         }
     }
@@ -39,12 +67,6 @@ fn row_range(row_bytes: u64, token: u64) -> Option<Range<usize>> {
     Some(usize::try_from(start).ok()?..usize::try_from(end).ok()?)
 }
 
-fn content(plane: usize, token: u64) -> u8 {
-    let plane = u64::try_from(plane).unwrap_or(u64::MAX);
-    let [low, ..] = token.wrapping_mul(31).wrapping_add(plane).wrapping_add(1).to_le_bytes();
-    low
-}
-
 fn missing(plane: usize, token: u64) -> StoreError {
     StoreError::Broken(format!("plane {plane} has no room for token {token}, which was grown"))
 }
@@ -53,14 +75,28 @@ fn missing(plane: usize, token: u64) -> StoreError {
 mod tests {
     use super::*;
 
+    fn rows(plane: usize, ids: &[u64]) -> Rows<'_> {
+        Rows { row_bytes: 16, plane, first: 0, ids }
+    }
+
     #[test]
     fn a_row_that_changed_is_noticed() {
         let mut bytes = vec![0; 64];
-        write(&mut bytes, 16, 3, 0..4).expect("fits");
-        assert_eq!(check(&bytes, 16, 3, 4), Ok(()));
-        assert!(check(&bytes, 16, 4, 4).is_err(), "another plane's rows");
+        write(&mut bytes, rows(3, &[7]), 0..4).expect("fits");
+        assert_eq!(check(&bytes, rows(3, &[7]), 4), Ok(()));
+        assert!(check(&bytes, rows(4, &[7]), 4).is_err(), "another plane's rows");
+        assert!(check(&bytes, rows(3, &[8]), 4).is_err(), "another prompt's rows");
         bytes[31] ^= 1;
-        assert!(check(&bytes, 16, 3, 4).is_err());
-        assert!(check(&bytes[..60], 16, 3, 4).is_err(), "a row that is not there");
+        assert!(check(&bytes, rows(3, &[7]), 4).is_err());
+        assert!(check(&bytes[..60], rows(3, &[7]), 4).is_err(), "a row that is not there");
+    }
+
+    #[test]
+    fn rows_behind_a_prefix_are_those_of_the_whole() {
+        let (mut whole, mut rest) = (vec![0; 64], vec![0; 32]);
+        write(&mut whole, rows(1, &[]), 0..4).expect("fits");
+        write(&mut rest, Rows { first: 2, ..rows(1, &[]) }, 2..4).expect("fits");
+        assert_eq!(whole[32..], rest);
+        assert!(write(&mut rest, Rows { first: 2, ..rows(1, &[]) }, 1..4).is_err(), "a row of the prefix");
     }
 }

@@ -1,7 +1,7 @@
 //! What all strategies of one run share: the host, the backing, and the sizes that a cache has.
 
 use super::super::store::StoreError;
-use super::rows::Touch;
+use super::rows::{Rows, Touch};
 use leasehold::{BackingHandle, CacheGeometry, DomainSnapshot, Error, ErrorKind, Governor, Host};
 
 /// What all strategies of one run share.
@@ -37,6 +37,11 @@ impl<'run> Setting<'run> {
     /// Bytes of one plane that hold so many tokens, at most the context.
     pub(crate) fn plane_bytes(&self, tokens: u64) -> u64 {
         self.row_bytes.saturating_mul(tokens)
+    }
+
+    /// The rows of one plane, whoever's they are.
+    pub(crate) fn rows(&self, plane: usize) -> Rows<'static> {
+        Rows { row_bytes: self.row_bytes, plane, first: 0, ids: &[] }
     }
 
     /// Refuses a request that is longer than the context, or whose planes of so many bytes each are more than the

@@ -80,6 +80,11 @@ impl Request {
 }
 
 impl Trace {
+    /// Whether any request says what its prompt begins with.
+    pub(crate) fn has_prefixes(&self) -> bool {
+        self.requests.iter().any(|request| !request.hash_ids.is_empty())
+    }
+
     /// Reads the trace at `path`, whatever its format.
     ///
     /// # Errors

@@ -1,0 +1,209 @@
+//! Caches that grow in place, and whose prompts share what they have in common.
+//!
+//! The whole blocks of a prompt are prefixes: those that are known are mapped, the others are made, filled once, sealed
+//! and mapped in the same way, so that the next prompt finds them. What is left of the prompt, and the output, is private
+//! and grows behind them. Prefixes that no running request maps stay until the budget runs short.
+
+use super::super::layout::BLOCK_TOKENS;
+use super::super::prefix::PrefixUse;
+use super::super::store::{CacheStore, StoreError};
+use super::super::trace::Request;
+use super::rows::{self, Rows, Touch};
+use super::setting::{Setting, store_error};
+use leasehold::{
+    Address, BlockHash, BufferSet, BufferSpec, Error, GrowthPolicy, PrefixCache, PrefixCacheSpec, PrefixPart,
+    PrefixSpec, SharedPrefix,
+};
+use std::collections::HashSet;
+use std::ops::Range;
+
+/// The most units of one prefix. Longer ones take fewer map operations; shorter ones are given back one by one.
+const MOST_UNITS: usize = 16;
+
+/// A store of caches that share.
+#[derive(Debug)]
+pub(crate) struct SharingStore<'run> {
+    setting: Setting<'run>,
+    growth: GrowthPolicy,
+    known: PrefixCache,
+    /// The least that is shared: whole blocks of the trace in whole granules.
+    unit: Unit,
+    prefix_use: PrefixUse,
+    /// The lines whose hits are counted: a request that comes back after a preemption finds its own blocks.
+    counted: HashSet<u64>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Unit {
+    blocks: usize,
+    tokens: u64,
+    plane_bytes: u64,
+}
+
+/// One cache, with where its planes began.
+#[derive(Debug)]
+pub(crate) struct SharingCache {
+    planes: BufferSet,
+    bases: Vec<Option<Address>>,
+    /// Whose prompt it has mapped.
+    line: Option<u64>,
+    shared_tokens: u64,
+    /// The ids of the prompt's blocks, which their rows depend on.
+    hash_ids: Vec<u64>,
+}
+
+impl<'run> SharingStore<'run> {
+    /// # Errors
+    /// When the backing can't share.
+    pub(crate) fn new(setting: Setting<'run>, growth: GrowthPolicy, unit_tokens: u64) -> Result<Self, Error> {
+        let unit = Unit::new(&setting, unit_tokens);
+        let spec = PrefixCacheSpec::new(setting.planes, unit.plane_bytes);
+        let known = setting.host.prefix_cache(&setting.backing, spec)?;
+        Ok(Self { setting, growth, known, unit, prefix_use: PrefixUse::default(), counted: HashSet::new() })
+    }
+
+    /// The identities of the units that a prompt fills.
+    fn chain(&self, request: &Request) -> Vec<BlockHash> {
+        let filled = usize::try_from(request.prompt_tokens / BLOCK_TOKENS).unwrap_or(usize::MAX);
+        let ids = request.hash_ids.get(..filled).unwrap_or(&request.hash_ids);
+        let bytes_of = |unit: &[u64]| unit.iter().flat_map(|id| id.to_le_bytes()).collect::<Vec<u8>>();
+        BlockHash::chain(BlockHash::root(b"replay"), ids.chunks_exact(self.unit.blocks).map(bytes_of))
+    }
+
+    /// Makes the prefixes that are not known yet, each for the units of a part of the chain.
+    fn make(&self, chain: &[BlockHash], known: usize, ids: &[u64]) -> Result<Vec<PrefixPart>, Error> {
+        let firsts = (known..chain.len()).step_by(MOST_UNITS);
+        let made = firsts.map(|first| {
+            let end = chain.len().min(first.saturating_add(MOST_UNITS));
+            let prefix = self.fill_prefix(first..end, ids)?;
+            self.known.insert(chain.get(..end).unwrap_or(chain), first, prefix.clone())?;
+            Ok(prefix.whole())
+        });
+        made.collect()
+    }
+
+    /// A sealed prefix with some units of a prompt.
+    fn fill_prefix(&self, units: Range<usize>, ids: &[u64]) -> Result<SharedPrefix, Error> {
+        let count = |units: usize| u64::try_from(units).unwrap_or(u64::MAX);
+        let bytes = self.unit.plane_bytes.saturating_mul(count(units.len()));
+        let Setting { host, backing, planes, row_bytes, touch, .. } = &self.setting;
+        let mut prefix = host.prefix(backing, &PrefixSpec::new(bytes).planes(*planes))?;
+        if *touch == Touch::Rows {
+            let tokens = |units: usize| self.unit.tokens.saturating_mul(count(units));
+            let (first, end) = (tokens(units.start), tokens(units.end));
+            for plane in 0..*planes {
+                let rows = Rows { row_bytes: *row_bytes, plane, first, ids };
+                // All rows have room: that is what the prefix was made for.
+                let _ = rows::write(prefix.plane_mut(plane)?, rows, first..end);
+            }
+        }
+        Ok(prefix.seal()?)
+    }
+
+    fn share(&mut self, cache: &mut SharingCache, request: &Request) -> Result<(), Error> {
+        if cache.line.take().is_some() {
+            cache.planes.clear()?;
+        }
+        let chain = self.chain(request);
+        let mut found = self.known.find(&chain);
+        found.parts.extend(self.make(&chain, found.blocks, &request.hash_ids)?);
+        cache.planes.map_prefixes(&found.parts)?;
+        let units = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
+        cache.line = Some(request.line);
+        cache.shared_tokens = self.unit.tokens.saturating_mul(units(chain.len()));
+        cache.hash_ids.clone_from(&request.hash_ids);
+        if self.counted.insert(request.line) {
+            self.note_hits(units(found.blocks));
+        }
+        Ok(())
+    }
+
+    fn note_hits(&mut self, units: u64) {
+        let planes = u64::try_from(self.setting.planes).unwrap_or(u64::MAX);
+        let bytes = self.unit.plane_bytes.saturating_mul(planes).saturating_mul(units);
+        let PrefixUse { hit_tokens, bytes_not_stored_twice } = &mut self.prefix_use;
+        *hit_tokens = hit_tokens.saturating_add(self.unit.tokens.saturating_mul(units));
+        *bytes_not_stored_twice = bytes_not_stored_twice.saturating_add(bytes);
+    }
+}
+
+impl Unit {
+    /// As many blocks as are whole units of `unit_tokens` tokens.
+    fn new(setting: &Setting<'_>, unit_tokens: u64) -> Self {
+        let whole = |blocks: &u64| blocks.saturating_mul(BLOCK_TOKENS).is_multiple_of(unit_tokens);
+        let blocks = (1..=unit_tokens).find(whole).unwrap_or(1); // unit_tokens blocks are
+        let tokens = blocks.saturating_mul(BLOCK_TOKENS);
+        let blocks = usize::try_from(blocks).unwrap_or(usize::MAX);
+        Self { blocks, tokens, plane_bytes: setting.plane_bytes(tokens) }
+    }
+}
+
+impl CacheStore for SharingStore<'_> {
+    type Cache = SharingCache;
+
+    fn fits(&self, tokens: u64) -> Result<(), String> {
+        self.setting.fits(tokens, self.setting.plane_bytes(tokens))
+    }
+
+    fn open(&mut self) -> Result<SharingCache, StoreError> {
+        let Setting { host, backing, planes, context, .. } = &self.setting;
+        let spec = BufferSpec::new(self.setting.plane_bytes(*context)).growth(self.growth);
+        let planes = host.buffer_set(backing, *planes, &spec).map_err(|error| store_error(&error))?;
+        let bases = bases_of(&planes);
+        Ok(SharingCache { planes, bases, line: None, shared_tokens: 0, hash_ids: Vec::new() })
+    }
+
+    fn begin(&mut self, cache: &mut SharingCache, request: &Request) -> Result<(), StoreError> {
+        if cache.line == Some(request.line) {
+            return Ok(());
+        }
+        self.share(cache, request).map_err(|error| store_error(&error))
+    }
+
+    fn grow(&mut self, cache: &mut SharingCache, tokens: u64) -> Result<(), StoreError> {
+        cache.planes.grow_to(self.setting.plane_bytes(tokens)).map_err(|error| store_error(&error))
+    }
+
+    fn fill(&mut self, cache: &mut SharingCache, from: u64, to: u64) -> Result<(), StoreError> {
+        if self.setting.touch == Touch::Nothing {
+            return Ok(());
+        }
+        let first = cache.shared_tokens;
+        for plane in 0..cache.planes.planes() {
+            let bytes = cache.planes.private_mut(plane).map_err(|error| store_error(&error))?;
+            let rows = Rows { row_bytes: self.setting.row_bytes, plane, first, ids: &cache.hash_ids };
+            rows::write(bytes, rows, from.max(first)..to)?;
+        }
+        Ok(())
+    }
+
+    fn close(&mut self, cache: SharingCache, tokens: u64) -> Result<(), StoreError> {
+        if bases_of(&cache.planes) != cache.bases {
+            return Err(StoreError::Broken("a plane moved".to_owned()));
+        }
+        if self.setting.touch == Touch::Rows {
+            for plane in 0..cache.planes.planes() {
+                let bytes = cache.planes.plane(plane).map_err(|error| store_error(&error))?;
+                let rows = Rows { row_bytes: self.setting.row_bytes, plane, first: 0, ids: &cache.hash_ids };
+                rows::check(bytes, rows, tokens)?;
+            }
+        }
+        cache.planes.close().map_err(|error| StoreError::Broken(error.to_string()))
+    }
+
+    fn owned_bytes(&self) -> u64 {
+        self.setting.owned_bytes()
+    }
+
+    fn peak_owned_bytes(&self) -> u64 {
+        self.setting.peak_owned_bytes()
+    }
+
+    fn prefix_use(&self) -> PrefixUse {
+        self.prefix_use
+    }
+}
+
+fn bases_of(planes: &BufferSet) -> Vec<Option<Address>> {
+    (0..planes.planes()).map(|plane| planes.base(plane)).collect()
+}

@@ -1,0 +1,144 @@
+//! Hosts over each way in for each backing, so that one suite runs over all of them.
+//!
+//! A ground says what its backing does not offer and why; a suite that needs it is then left out there, with the reason.
+
+use crate::fault::{Books, Faults};
+use leasehold::{BackingHandle, Domain, Host, Requirements};
+use std::path::PathBuf;
+
+/// 1024 bytes.
+pub const KIB: u64 = 1 << 10;
+/// 1024 KiB.
+pub const MIB: u64 = 1 << 20;
+/// 1024 MiB.
+pub const GIB: u64 = 1 << 30;
+
+/// The budget of every host here.
+pub const LIMIT: u64 = GIB;
+
+/// Why host-mmap can't share.
+const PRIVATE: &str = "its memory is anonymous and private, so that no second address can show it";
+
+/// One host with one backing that grows.
+#[derive(Debug)]
+pub struct Ground {
+    /// For messages.
+    pub name: &'static str,
+    /// The host.
+    pub host: Host,
+    /// Its backing.
+    pub backing: BackingHandle,
+    /// The backing's unit of commit, in bytes.
+    pub granule: u64,
+    /// Why it can't share, where it can't.
+    lacks_sharing: Option<&'static str>,
+    /// The most that it parks, in bytes.
+    park: u64,
+}
+
+impl Ground {
+    /// A host whose first backing that grows parks and shares nothing.
+    ///
+    /// # Panics
+    ///
+    /// When there is none.
+    #[must_use]
+    pub fn over(name: &'static str, host: Host) -> Self {
+        let backing = host.find(&Requirements::growable()).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let granule = backing.capabilities().granularity().expect("it grows");
+        Self { name, host, backing, granule, lacks_sharing: None, park: 0 }
+    }
+
+    fn without_sharing(self, reason: &'static str) -> Self {
+        Self { lacks_sharing: Some(reason), ..self }
+    }
+
+    fn parking(self, park: u64) -> Self {
+        Self { park, ..self }
+    }
+
+    /// Bytes that are charged.
+    ///
+    /// # Panics
+    ///
+    /// Never: every host keeps these books.
+    #[must_use]
+    pub fn used(&self) -> u64 {
+        self.host.snapshot().domain(Domain::Host).expect("the host has books").used_bytes
+    }
+
+    /// What of `bytes` bytes that it was given back it owns still.
+    #[must_use]
+    pub fn parked(&self, bytes: u64) -> u64 {
+        bytes.min(self.park)
+    }
+
+    /// Whether the suite of shared mapping runs here; where it doesn't, the reason is said. An expectation that no longer
+    /// holds, either way, fails.
+    ///
+    /// # Panics
+    ///
+    /// When what the ground says of itself is no longer true.
+    #[must_use]
+    pub fn shares(&self) -> bool {
+        let offers = self.backing.capabilities().has_shared_mapping();
+        assert_eq!(offers, self.lacks_sharing.is_none(), "{}: {:?} is no longer true", self.name, self.lacks_sharing);
+        if let Some(reason) = self.lacks_sharing {
+            println!("unsupported: shared-mapping of {}: {reason}", self.name);
+        }
+        offers
+    }
+}
+
+/// Every way in: linked in, loaded from its library, and charging by itself. None of them parks anything, so that what is
+/// given back is owned no longer.
+///
+/// # Panics
+///
+/// When one of them can't be had.
+#[must_use]
+pub fn grounds() -> Vec<Ground> {
+    let builtin = Host::builder().limit(Domain::Host, LIMIT).load().expect("needs nothing");
+    let charging = Faults::new().host_with(LIMIT, Books::OfItsHost).expect("needs nothing");
+    vec![
+        Ground::over("built-in host-mmap", builtin).without_sharing(PRIVATE),
+        Ground::over("libleasehold_host_mmap.so", loaded("leasehold_host_mmap", "")).without_sharing(PRIVATE),
+        Ground::over("host-mmap that charges by itself", charging).without_sharing(PRIVATE),
+        pool("built-in host-pool, 4 KiB", "builtin", "4 KiB", 0),
+        pool("libleasehold_host_pool.so", "leasehold_host_pool", "64 KiB", 0),
+    ]
+}
+
+/// The grounds that share, and one that parks what it is given back.
+///
+/// # Panics
+///
+/// When one of them can't be had.
+#[must_use]
+pub fn sharing_grounds() -> Vec<Ground> {
+    let mut grounds: Vec<_> = grounds().into_iter().filter(Ground::shares).collect();
+    grounds.push(pool("host-pool that parks", "leasehold_host_pool", "64 KiB", 256 * MIB));
+    grounds
+}
+
+fn pool(name: &'static str, library: &str, granule: &str, park: u64) -> Ground {
+    let options = format!("backing = \"host-pool\"\n[backing.options]\ngranule = {granule:?}\npark = \"{park}\"\n");
+    Ground::over(name, loaded(library, &options)).parking(park)
+}
+
+fn loaded(library: &str, rest: &str) -> Host {
+    let folder = tempfile::tempdir().expect("a folder");
+    let registry = folder.path().join("registry.toml");
+    let text = format!(
+        "format = 1\nsearch = [{:?}]\n\n[[backing]]\nname = \"its-name\"\nlibrary = {library:?}\nrequired = true\n{rest}",
+        libraries()
+    );
+    std::fs::write(&registry, text).expect("written");
+    Host::builder().registry(&registry).limit(Domain::Host, LIMIT).load().unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// The folder of this very program, where cargo leaves the libraries that it depends on.
+fn libraries() -> PathBuf {
+    let program = std::env::current_exe().expect("this program");
+    program.parent().expect("a folder").to_owned()
+}
