@@ -75,12 +75,13 @@ pub fn copy_workspace(folder: &Path, change: &dyn Fn(&str, String) -> String) ->
     let root = workspace();
     let manifest = fs::read_to_string(root.join("Cargo.toml"))?;
     let members = manifest.lines().find(|line| line.starts_with("members = ")).unwrap_or_default();
-    let manifest = manifest.replace(members, "members = [\"plugin-api\", \"plugins/host-mmap\"]");
+    let manifest =
+        manifest.replace(members, "members = [\"plugin-api\", \"plugins/host-memory\", \"plugins/host-mmap\"]");
     write_if_changed(&folder.join("Cargo.toml"), &manifest)?;
     if !folder.join("Cargo.lock").exists() {
         fs::copy(root.join("Cargo.lock"), folder.join("Cargo.lock"))?;
     }
-    for package in ["plugin-api", "plugins/host-mmap"] {
+    for package in ["plugin-api", "plugins/host-memory", "plugins/host-mmap"] {
         copy_tree(&root, Path::new(package), folder, change)?;
     }
     Ok(())

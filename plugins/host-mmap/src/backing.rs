@@ -3,11 +3,10 @@
 //! It owns both tables; whatever is still live in them is unmapped when it is dropped. Requests are checked here, ranges
 //! in `region.rs`, calls over many regions in `transaction.rs`. Every method may be called from any thread.
 
-use crate::map_budget::MapBudget;
 use crate::options::{HostMmapOptions, Settings};
 use crate::region::Region as LiveRegion;
-use crate::table::Table;
-use crate::{mapping, sys, transaction};
+use crate::{mapping, transaction};
+use leasehold_host_memory::{MapBudget, Table, request, sys};
 use leasehold_plugin_api::{
     AllocateRequest, Allocation, AllocationId, Backing, BackingError, BackingFactory, Change, CommitRange, Description,
     DeviceKey, HostServices, LogLevel, Region, RegionId, ReleaseOutcome, ReleaseTarget, ReserveRequest, VirtualBacking,
@@ -62,16 +61,11 @@ impl Backing for HostMmap {
     }
 
     fn allocate(&self, request: &AllocateRequest) -> Result<Allocation, BackingError> {
-        let AllocateRequest { id, bytes, align, .. } = *request;
-        check_align(id, align)?;
-        if bytes == 0 {
-            return Err(BackingError::invalid(format!("{id}: asks for 0 bytes; ask for at least 1")));
-        }
-        let rounded = bytes.checked_next_multiple_of(self.settings.page);
-        let physical = rounded.ok_or_else(|| BackingError::out_of_memory(bytes))?;
+        let physical = request::physical_bytes(request, self.settings.page)?;
+        let AllocateRequest { id, align, .. } = *request;
         let allocation = LiveRegion::allocate(physical, align, self.settings, self.budget)?;
         let base = allocation.base();
-        self.allocations.insert(id, allocation).map_err(|_| live_already(id))?;
+        self.allocations.insert(id, allocation).map_err(|_| request::live_already(id))?;
         Ok(Allocation { id, base, bytes: physical })
     }
 
@@ -93,20 +87,11 @@ impl VirtualBacking for HostMmap {
     }
 
     fn reserve(&self, request: &ReserveRequest) -> Result<Region, BackingError> {
+        request::check_reserve(request, self.settings.granule)?;
         let ReserveRequest { id, bytes, align, .. } = *request;
-        let granule = self.settings.granule;
-        check_align(id, align)?;
-        if align < granule {
-            let why = format!("alignment {align} is less than the granule; ask for {granule} or more");
-            return Err(BackingError::invalid(format!("{id}: {why}")));
-        }
-        if bytes == 0 || !bytes.is_multiple_of(granule) {
-            let why = format!("{bytes} bytes are not whole granules; ask for a positive multiple of {granule}");
-            return Err(BackingError::invalid(format!("{id}: {why}")));
-        }
         let region = LiveRegion::reserve(bytes, align, self.settings, self.budget)?;
         let base = region.base();
-        self.regions.insert(id, region).map_err(|_| live_already(id))?;
+        self.regions.insert(id, region).map_err(|_| request::live_already(id))?;
         Ok(Region { id, base, bytes })
     }
 
@@ -155,15 +140,4 @@ fn close<Id: Copy + Eq + Hash + Display>(table: &Table<Id, LiveRegion>, id: Id) 
         }
         Some(outcome) => outcome,
     }
-}
-
-fn check_align(id: impl Display, align: u64) -> Result<(), BackingError> {
-    if align.is_power_of_two() {
-        return Ok(());
-    }
-    Err(BackingError::invalid(format!("{id}: alignment {align} is refused; ask for a power of two")))
-}
-
-fn live_already(id: impl Display) -> BackingError {
-    BackingError::invalid(format!("{id}: is live already; mint each id once"))
 }

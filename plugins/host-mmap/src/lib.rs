@@ -1,11 +1,13 @@
 //! A Leasehold backing for memory of the host: `mmap` reserves, `mprotect` commits, and the base never moves.
 //!
 //! ```text
-//! backing ──► transaction ──► region ──┬─► mapping ──► sys    the kernel (unsafe is in these two)
-//!    │             │                   ├─► runs               which bytes are committed (pure)
-//!    │             └─► table           └─► map_budget         how many mappings the process may hold
+//! backing ──► transaction ──► region ──┬─► mapping    what the kernel does (the only unsafe file)
+//!    │                                 └─► runs       which bytes are committed (pure)
 //!    └─► options
 //! ```
+//!
+//! Below them is `leasehold-host-memory`: address space, the system calls, the table of what is live, how many mappings the
+//! process may hold, and whether a request is well-formed.
 //!
 //! In: the options of `[backing.options]` ([`HostMmapOptions`]) and the calls of the contract. Out: addresses of this
 //! process, and typed refusals. It keeps no budget of bytes ([`Accounting::Buffer`](leasehold_plugin_api::Accounting)):
@@ -20,14 +22,10 @@
 //! Calls about different regions run at the same time. A call never panics on what the caller passes.
 
 mod backing;
-mod fault;
-mod map_budget;
 mod mapping;
 mod options;
 mod region;
 mod runs;
-mod sys;
-mod table;
 #[cfg(test)]
 mod tests;
 mod transaction;

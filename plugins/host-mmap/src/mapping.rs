@@ -1,25 +1,21 @@
-//! One owned range of address space: made by mmap, given back by [`Mapping::close`] or on drop.
+//! One owned range of address space, with its huge-page advice, and what is done to parts of it.
 //!
 //! In: sizes and offsets in bytes. Out: the base address, and a [`Fault`] where the kernel refuses. It knows nothing of
 //! granules or of what is committed (`runs.rs`). Offsets that leave the mapping answer `EINVAL`; nothing panics.
 #![expect(unsafe_code, reason = "owns the addresses that the system calls act on")]
 
-use crate::fault::Fault;
-use crate::sys::{self, Counting, HugePageAdvice};
+use leasehold_host_memory::sys::{self, Counting, HugePageAdvice};
+use leasehold_host_memory::{AddressSpace, Fault};
 use leasehold_plugin_api::{Address, HostAccess};
-use rustix::io::Errno;
 
 /// One owned range of address space, inaccessible at first.
 #[derive(Debug)]
 pub(crate) struct Mapping {
-    /// Invariant 1: every page of `base .. base + bytes` was mapped for this value, and nobody else maps, unmaps or
-    /// protects it until this value is gone.
-    base: Address,
-    /// See invariant 1. Positive, in whole pages.
+    /// Invariant 1: this value is its only owner, so nobody else maps, unmaps or protects a page of it.
     ///
     /// Invariant 2: nothing refers to bytes that are withdrawn, discarded or closed. The host promises it: it decommits
     /// and releases only what no buffer lends out.
-    bytes: u64,
+    space: AddressSpace,
     advice: Option<HugePageAdvice>,
 }
 
@@ -38,58 +34,26 @@ impl Mapping {
         counting: Counting,
         advice: Option<HugePageAdvice>,
     ) -> Result<Self, Fault> {
-        let mapping = Self::aligned(bytes, align, counting, advice)?;
-        mapping.advise(mapping.base, mapping.bytes)?;
+        let mapping = Self { space: AddressSpace::reserve(bytes, align, counting)?, advice };
+        mapping.advise(mapping.base(), bytes)?;
         Ok(mapping)
-    }
-
-    /// What the kernel gives where that is aligned already; else enough to cut an aligned part out of.
-    fn aligned(bytes: u64, align: u64, counting: Counting, advice: Option<HugePageAdvice>) -> Result<Self, Fault> {
-        let first = Self { base: sys::reserve(bytes, counting)?, bytes, advice };
-        if first.base.is_aligned_to(align) {
-            return Ok(first);
-        }
-        drop(first);
-        let spare = bytes.checked_add(align).ok_or(Fault::new("mmap(PROT_NONE)", Errno::NOMEM))?;
-        let wide = Self { base: sys::reserve(spare, counting)?, bytes: spare, advice };
-        wide.trim(bytes, align)
-    }
-
-    /// Gives back what lies before the first multiple of `align` and past `bytes` from there.
-    fn trim(mut self, bytes: u64, align: u64) -> Result<Self, Fault> {
-        let head = self.base.get().wrapping_neg() & align.wrapping_sub(1);
-        let base = self.part(head, bytes)?;
-        if head > 0 {
-            // SAFETY: the head is within the mapping, by the check above; nothing in it is committed (2).
-            unsafe { sys::unmap(self.base, head) }?;
-            self.base = base;
-            self.bytes = self.bytes.saturating_sub(head);
-        }
-        let tail = self.bytes.saturating_sub(bytes);
-        if tail > 0 {
-            let end = self.part(bytes, tail)?;
-            // SAFETY: the tail is within the mapping, by the check above; nothing in it is committed (2).
-            unsafe { sys::unmap(end, tail) }?;
-            self.bytes = bytes;
-        }
-        Ok(self)
     }
 
     /// Where it begins.
     pub(crate) fn base(&self) -> Address {
-        self.base
+        self.space.base()
     }
 
     /// Makes a range readable and writable. On failure part of it may be.
     pub(crate) fn open_access(&self, offset: u64, bytes: u64) -> Result<(), Fault> {
-        let base = self.part(offset, bytes)?;
+        let base = self.space.part(offset, bytes)?;
         // SAFETY: the range is within the mapping (1).
         unsafe { sys::open_access(base, bytes) }
     }
 
     /// Puts a page behind every address of an accessible range. On failure part of it may have one.
     pub(crate) fn populate(&self, offset: u64, bytes: u64) -> Result<(), Fault> {
-        let base = self.part(offset, bytes)?;
+        let base = self.space.part(offset, bytes)?;
         // SAFETY: the range is within the mapping (1).
         unsafe { sys::populate(base, bytes) }
     }
@@ -100,7 +64,7 @@ impl Mapping {
     /// pages go by `MADV_DONTNEED`, which needs no mapping; the range is made inaccessible where that costs none
     /// either. It may then stay accessible and, in overcommit mode 2, charged, until it is committed and freed again.
     pub(crate) fn withdraw(&self, offset: u64, bytes: u64) -> Result<(), Fault> {
-        let base = self.part(offset, bytes)?;
+        let base = self.space.part(offset, bytes)?;
         // SAFETY: the range is within the mapping (1), and the host has no use for its bytes (2).
         if unsafe { sys::replace(base, bytes) }.is_ok() {
             // Without the advice the part is a mapping of its own, and correct in every other way.
@@ -117,24 +81,13 @@ impl Mapping {
     /// Gives every page back and keeps the addresses.
     pub(crate) fn discard(&self) -> Result<(), Fault> {
         // SAFETY: the whole mapping is ours (1), and the host has no use for its bytes (2).
-        unsafe { sys::discard(self.base, self.bytes) }
+        unsafe { sys::discard(self.space.base(), self.space.bytes()) }
     }
 
     /// Gives the addresses back, or the mapping itself where the kernel refuses.
     pub(crate) fn close(self) -> Result<(), (Self, Fault)> {
-        // SAFETY: the whole mapping is ours (1), the host has no use for its bytes (2), and nothing acts on it after.
-        match unsafe { sys::unmap(self.base, self.bytes) } {
-            Ok(()) => {
-                self.forget();
-                Ok(())
-            }
-            Err(fault) => Err((self, fault)),
-        }
-    }
-
-    /// Ends the value without another munmap.
-    fn forget(self) {
-        let _ = std::mem::ManuallyDrop::new(self);
+        let Self { space, advice } = self;
+        space.close().map_err(|(space, fault)| (Self { space, advice }, fault))
     }
 
     fn advise(&self, base: Address, bytes: u64) -> Result<(), Fault> {
@@ -143,23 +96,5 @@ impl Mapping {
             // SAFETY: `base` and `bytes` come from `part`, or are the whole mapping (1).
             Some(advice) => unsafe { sys::advise_huge_pages(base, bytes, advice) },
         }
-    }
-
-    /// Where a range begins, once it is known to lie within the mapping.
-    fn part(&self, offset: u64, bytes: u64) -> Result<Address, Fault> {
-        let outside = Fault::new("a range outside its mapping", Errno::INVAL);
-        let end = offset.checked_add(bytes).ok_or(outside)?;
-        if end > self.bytes {
-            return Err(outside);
-        }
-        self.base.checked_add(offset).ok_or(outside)
-    }
-}
-
-impl Drop for Mapping {
-    /// For the ways out of a failed reservation. Whoever has someone to tell calls [`Mapping::close`].
-    fn drop(&mut self) {
-        // SAFETY: the whole mapping is ours (1), and nothing refers to its bytes (2).
-        let _ = unsafe { sys::unmap(self.base, self.bytes) };
     }
 }

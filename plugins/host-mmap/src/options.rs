@@ -1,8 +1,8 @@
 //! The options as they are written in the registry, and the settings that they resolve to on this machine.
 
-use crate::fault::Fault;
 use crate::mapping::Mapping;
-use crate::sys::{Counting, HugePageAdvice};
+use leasehold_host_memory::sys::{Counting, HugePageAdvice};
+use leasehold_host_memory::{Fault, granule};
 use leasehold_plugin_api::{BackingError, ByteSize, ErrorKind};
 use rustix::io::Errno;
 use serde::Deserialize;
@@ -55,7 +55,7 @@ impl HostMmapOptions {
     pub(crate) fn resolve(&self, page: u64) -> Result<Settings, BackingError> {
         let settings = Settings {
             page,
-            granule: granule(self.granule, page)?,
+            granule: granule::checked(self.granule, page, page)?,
             advice: match self.huge_pages {
                 HugePages::System => None,
                 HugePages::Madvise => Some(HugePageAdvice::Prefer),
@@ -94,24 +94,6 @@ impl Settings {
 fn missing(option: &str, fault: Fault, advice: &str) -> BackingError {
     let what = format!("option `{option}` can't be served by this kernel: {fault}; {advice}");
     BackingError::new(ErrorKind::Unavailable, what).with_native_code(i64::from(fault.errno.raw_os_error()))
-}
-
-fn granule(written: Option<ByteSize>, page: u64) -> Result<u64, BackingError> {
-    let Some(ByteSize(granule)) = written else { return Ok(page) };
-    if !granule.is_power_of_two() {
-        return Err(wrong_granule(granule, page, "is not a power of two"));
-    }
-    if granule < page {
-        return Err(wrong_granule(granule, page, &format!("is less than a page of {page} bytes")));
-    }
-    Ok(granule)
-}
-
-fn wrong_granule(granule: u64, page: u64, why: &str) -> BackingError {
-    BackingError::invalid(format!(
-        "option `granule` refused: {granule} bytes {why}; write a power of two from {page} up, such as \
-         granule = \"2 MiB\""
-    ))
 }
 
 #[cfg(test)]

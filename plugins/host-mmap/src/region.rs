@@ -10,18 +10,16 @@
 //! with the mapping, under the region's lock: what can fail and is refused leaves both as they were. Calls about other
 //! regions don't wait. A region is unmapped by [`Region::close`]; nothing here panics.
 
-use crate::fault::Fault;
-use crate::map_budget::{MapBudget, MapShare};
 use crate::mapping::Mapping;
 use crate::options::{Population, Settings};
 use crate::runs::Runs;
-use crate::sys::Counting;
+use leasehold_host_memory::request::{self, name};
+use leasehold_host_memory::sys::Counting;
+use leasehold_host_memory::{AddressSpace, Fault, MapBudget, MapShare};
 use leasehold_plugin_api::{Address, BackingError, CommitRange, ErrorKind, ReleaseOutcome};
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-const SCARCE_ADDRESSES: &str =
-    "ask for less, or raise the address space limit (ulimit -v, RLIMIT_AS) or vm.max_map_count";
 const SCARCE_MEMORY: &str = "free memory, or raise the limit: vm.overcommit_memory, RLIMIT_DATA, vm.max_map_count";
 const STUCK: &str = "unlock the range (munlock), or free others first: the process is at vm.max_map_count";
 
@@ -89,10 +87,8 @@ impl Region {
         budget: &'static MapBudget,
     ) -> Result<Self, BackingError> {
         let share = budget.take(maps_of(0))?;
-        let mapping = Mapping::reserve(bytes, align, counting, settings.advice).map_err(|fault| {
-            let what = format!("no address space for {bytes} bytes aligned to {align}");
-            fault.into_error(ErrorKind::AddressSpaceExhausted, what, SCARCE_ADDRESSES).with_requested(bytes)
-        })?;
+        let mapping = Mapping::reserve(bytes, align, counting, settings.advice)
+            .map_err(|fault| AddressSpace::refusal(fault, bytes, align))?;
         let base = mapping.base();
         let state = State { life: Life::Open(mapping), runs: Runs::default(), share };
         Ok(Self { base, bytes, settings, state: Mutex::new(state) })
@@ -149,16 +145,7 @@ impl OpenRegion<'_> {
 
     /// Refuses a range that isn't whole granules within the region.
     fn range_of(&self, part: &CommitRange) -> Result<Range<u64>, BackingError> {
-        let granule = self.region.settings.granule;
-        // The granule is a power of two: a mask, where a division by a variable would cost more than the look-up.
-        let broken = (part.offset | part.bytes) & granule.wrapping_sub(1);
-        if part.bytes == 0 || broken != 0 {
-            return Err(refused(part, format!("not whole granules; wanted positive multiples of {granule} bytes")));
-        }
-        match part.end() {
-            Some(end) if end <= self.region.bytes => Ok(part.offset..end),
-            _ => Err(refused(part, format!("past the end; the region has {} bytes", self.region.bytes))),
-        }
+        request::range_within(part, self.region.settings.granule, self.region.bytes)
     }
 
     /// Refuses a range that is malformed, or in which something is committed.
@@ -246,12 +233,4 @@ fn back(mapping: &Mapping, range: &Range<u64>, population: Population) -> Result
 fn out_of_memory(fault: Fault, bytes: u64) -> BackingError {
     let what = format!("no memory for {bytes} bytes");
     fault.into_error(ErrorKind::OutOfMemory, what, SCARCE_MEMORY).with_requested(bytes)
-}
-
-fn refused(part: &CommitRange, why: String) -> BackingError {
-    BackingError::invalid(format!("{}: {why}", name(part)))
-}
-
-fn name(part: &CommitRange) -> String {
-    format!("{}, {} bytes at offset {}", part.region(), part.bytes, part.offset)
 }

@@ -5,7 +5,7 @@
 //! range is checked before the first system call. A call of one range allocates nothing.
 
 use crate::region::{OpenRegion, Region};
-use crate::table::Table;
+use leasehold_host_memory::{Table, request};
 use leasehold_plugin_api::{BackingError, Change, CommitRange, RegionId};
 use std::sync::Arc;
 
@@ -97,7 +97,7 @@ fn with_groups(
         let region = open(&region, part.region())?;
         return act(&mut [Group { region, parts: ranges }]);
     }
-    let parts = in_order(ranges)?;
+    let parts = request::in_order(ranges, |part| *part)?;
     let found = || parts.chunk_by(|left, right| left.region() == right.region());
     let regions = found().map(|parts| find(regions, id_of(parts))).collect::<Result<Vec<_>, _>>()?;
     let groups = found().zip(&regions).map(|(parts, region)| Ok(Group { region: open(region, id_of(parts))?, parts }));
@@ -114,26 +114,4 @@ fn find(regions: &Table<RegionId, Region>, id: RegionId) -> Result<Arc<Region>, 
 
 fn open(region: &Region, id: RegionId) -> Result<OpenRegion<'_>, BackingError> {
     region.open().ok_or_else(|| BackingError::unknown_id(id))
-}
-
-/// Sorts the ranges by region and offset, and refuses two that overlap.
-fn in_order(ranges: &[CommitRange]) -> Result<Vec<CommitRange>, BackingError> {
-    let mut parts = ranges.to_vec();
-    parts.sort_unstable_by_key(|part| (part.region(), part.offset));
-    match parts.array_windows().find(|[left, right]| overlap(left, right)) {
-        None => Ok(parts),
-        Some([left, right]) => Err(BackingError::invalid(format!(
-            "{}: two ranges of one call overlap, {} bytes at offset {} and {} bytes at offset {}; name each granule once",
-            left.region(),
-            left.bytes,
-            left.offset,
-            right.bytes,
-            right.offset
-        ))),
-    }
-}
-
-/// Whether `left`, which begins first, reaches into `right`.
-fn overlap(left: &CommitRange, right: &CommitRange) -> bool {
-    left.region() == right.region() && left.end().is_none_or(|end| end > right.offset)
 }

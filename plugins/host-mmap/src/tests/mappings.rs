@@ -2,7 +2,7 @@
 
 use super::memory::{holds, is_child, lock, mappings, mark, resident, take_last_mappings};
 use super::*;
-use crate::map_budget::max_map_count;
+use leasehold_host_memory::max_map_count;
 use leasehold_plugin_api::{Address, Backing, ErrorKind, ReleaseOutcome, ReleaseTarget};
 
 #[test]

@@ -70,7 +70,7 @@ pub(super) fn is_child(test: &str) -> bool {
 pub(super) fn tear_out(base: Address, offset: u64) {
     let page = base.checked_add(offset).unwrap();
     // SAFETY: the page belongs to a region of the test that nothing refers to.
-    unsafe { crate::sys::unmap(page, PAGE) }.unwrap();
+    unsafe { leasehold_host_memory::sys::unmap(page, PAGE) }.unwrap();
 }
 
 /// Maps pages of their own until the process has no mapping left: an odd page takes two, and may leave one.

@@ -8,8 +8,8 @@ mod memory;
 mod model;
 mod requests;
 
-use crate::map_budget::MapBudget;
 use crate::{HostMmap, HostMmapOptions, HugePages};
+use leasehold_host_memory::MapBudget;
 use leasehold_plugin_api::{
     BackingError, ByteSize, Change, CommitRange, HolderId, MemoryRole, Region, RegionId, ReserveRequest, VirtualBacking,
 };

@@ -1,4 +1,4 @@
-//! How many kernel mappings this backing may use: a count and a limit for the process, and shares that give themselves
+//! How many kernel mappings a library's backings may use: a count and a limit for the process, and shares that give themselves
 //! back on drop.
 //!
 //! The kernel refuses more than `vm.max_map_count` mappings in a process, and past that even `munmap` of a middle fails.
@@ -13,7 +13,7 @@ const DEFAULT_MAX_MAP_COUNT: u64 = 65_530;
 
 /// Mappings in use and how many may be.
 #[derive(Debug)]
-pub(crate) struct MapBudget {
+pub struct MapBudget {
     used: AtomicU64,
     limit: u64,
     max_map_count: u64,
@@ -21,7 +21,7 @@ pub(crate) struct MapBudget {
 
 /// The mappings of one region, given back on drop.
 #[derive(Debug)]
-pub(crate) struct MapShare {
+pub struct MapShare {
     budget: &'static MapBudget,
     maps: u64,
 }
@@ -29,26 +29,33 @@ pub(crate) struct MapShare {
 impl MapBudget {
     /// The budget of this process, for every backing of this library: three quarters of what the kernel allows. The
     /// rest is for threads, libraries and files. (A second copy of the library would count for itself.)
-    pub(crate) fn of_process() -> &'static Self {
+    #[must_use]
+    pub fn of_process() -> &'static Self {
         static PROCESS: LazyLock<MapBudget> = LazyLock::new(|| MapBudget::below(max_map_count()));
         &PROCESS
     }
 
     /// Three quarters of `max_map_count`.
-    pub(crate) fn below(max_map_count: u64) -> Self {
+    #[must_use]
+    pub fn below(max_map_count: u64) -> Self {
         let limit = max_map_count.saturating_sub(max_map_count.div_ceil(4));
         Self { used: AtomicU64::new(0), limit, max_map_count }
     }
 
     /// Takes `maps` mappings.
-    pub(crate) fn take(&'static self, maps: u64) -> Result<MapShare, BackingError> {
+    ///
+    /// # Errors
+    ///
+    /// [`AddressSpaceExhausted`](ErrorKind::AddressSpaceExhausted) past the limit.
+    pub fn take(&'static self, maps: u64) -> Result<MapShare, BackingError> {
         let mut share = MapShare { budget: self, maps: 0 };
         share.resize_within_limit(maps)?;
         Ok(share)
     }
 
-    #[cfg(test)]
-    pub(crate) fn used(&self) -> u64 {
+    /// Mappings in use.
+    #[must_use]
+    pub fn used(&self) -> u64 {
         self.used.load(Ordering::Relaxed)
     }
 
@@ -75,7 +82,11 @@ impl MapBudget {
 
 impl MapShare {
     /// Changes the share, unless that needs more than the budget has.
-    pub(crate) fn resize_within_limit(&mut self, maps: u64) -> Result<(), BackingError> {
+    ///
+    /// # Errors
+    ///
+    /// [`AddressSpaceExhausted`](ErrorKind::AddressSpaceExhausted) past the limit; the share is as it was.
+    pub fn resize_within_limit(&mut self, maps: u64) -> Result<(), BackingError> {
         if maps > self.maps {
             self.budget.add_within_limit(maps.saturating_sub(self.maps))?;
             self.maps = maps;
@@ -86,7 +97,7 @@ impl MapShare {
     }
 
     /// Changes the share whatever the limit says: freeing the middle of a piece makes two of it, and has to work.
-    pub(crate) fn resize(&mut self, maps: u64) {
+    pub fn resize(&mut self, maps: u64) {
         if maps > self.maps {
             self.budget.used.fetch_add(maps.saturating_sub(self.maps), Ordering::Relaxed);
         } else if maps < self.maps {
@@ -103,7 +114,8 @@ impl Drop for MapShare {
 }
 
 /// How many mappings the kernel allows a process.
-pub(crate) fn max_map_count() -> u64 {
+#[must_use]
+pub fn max_map_count() -> u64 {
     let text = std::fs::read_to_string("/proc/sys/vm/max_map_count").unwrap_or_default();
     text.trim().parse().unwrap_or(DEFAULT_MAX_MAP_COUNT)
 }

@@ -9,7 +9,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 ///
 /// The host mints each identity once, so a dead one needs no mark: it is simply not found.
 #[derive(Debug)]
-pub(crate) struct Table<Id, T> {
+pub struct Table<Id, T> {
     live: RwLock<HashMap<Id, Arc<T>, BuildHasherDefault<NumberHasher>>>,
 }
 
@@ -34,17 +34,30 @@ impl Hasher for NumberHasher {
     }
 }
 
+impl<Id: Copy + Eq + Hash, T> Default for Table<Id, T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl<Id: Copy + Eq + Hash, T> Table<Id, T> {
-    pub(crate) fn new() -> Self {
+    /// Nothing is live.
+    #[must_use]
+    pub fn new() -> Self {
         Self { live: RwLock::new(HashMap::default()) }
     }
 
-    pub(crate) fn find(&self, id: Id) -> Option<Arc<T>> {
+    /// The object of that identity, where it is live.
+    pub fn find(&self, id: Id) -> Option<Arc<T>> {
         self.live.read().unwrap_or_else(PoisonError::into_inner).get(&id).cloned()
     }
 
-    /// Adds an object, or gives it back when the identity is live.
-    pub(crate) fn insert(&self, id: Id, object: T) -> Result<(), T> {
+    /// Adds an object.
+    ///
+    /// # Errors
+    ///
+    /// The object itself when the identity is live.
+    pub fn insert(&self, id: Id, object: T) -> Result<(), T> {
         match self.live.write().unwrap_or_else(PoisonError::into_inner).entry(id) {
             Entry::Occupied(_) => Err(object),
             Entry::Vacant(entry) => {
@@ -54,12 +67,13 @@ impl<Id: Copy + Eq + Hash, T> Table<Id, T> {
         }
     }
 
-    pub(crate) fn remove(&self, id: Id) {
+    /// Forgets an identity.
+    pub fn remove(&self, id: Id) {
         self.live.write().unwrap_or_else(PoisonError::into_inner).remove(&id);
     }
 
     /// Takes everything out.
-    pub(crate) fn drain(&mut self) -> Vec<(Id, Arc<T>)> {
+    pub fn drain(&mut self) -> Vec<(Id, Arc<T>)> {
         self.live.get_mut().unwrap_or_else(PoisonError::into_inner).drain().collect()
     }
 }

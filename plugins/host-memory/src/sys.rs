@@ -1,6 +1,6 @@
 //! The system calls, one function each: plain values in, a [`Fault`] out when the kernel refuses.
 //!
-//! Nothing here keeps anything; who owns a range is the business of `mapping.rs`. Every function may be called from any
+//! Nothing here keeps anything; who owns a range is the business of [`AddressSpace`](crate::AddressSpace). Every function may be called from any
 //! thread; only [`populate`] and [`discard`] take long. None panics.
 #![expect(unsafe_code, reason = "mmap, mprotect, madvise and munmap change what addresses mean")]
 
@@ -11,7 +11,7 @@ use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags};
 
 /// Whether the kernel counts a mapping against its commit limit once it becomes writable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Counting {
+pub enum Counting {
     /// Not counted (`MAP_NORESERVE`), except in overcommit mode 2, which counts every writable page.
     Uncounted,
     /// Counted when it becomes writable, so that the kernel can refuse it then.
@@ -20,7 +20,7 @@ pub(crate) enum Counting {
 
 /// What the kernel is told about transparent huge pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum HugePageAdvice {
+pub enum HugePageAdvice {
     /// `MADV_HUGEPAGE`.
     Prefer,
     /// `MADV_NOHUGEPAGE`.
@@ -28,18 +28,24 @@ pub(crate) enum HugePageAdvice {
 }
 
 /// The size of a page.
-pub(crate) fn page_bytes() -> u64 {
+#[must_use]
+pub fn page_bytes() -> u64 {
     u64::try_from(rustix::param::page_size()).unwrap_or(u64::MAX)
 }
 
 /// The machine's memory: `MemTotal`.
-pub(crate) fn total_bytes() -> u64 {
+#[must_use]
+pub fn total_bytes() -> u64 {
     let info = rustix::system::sysinfo();
     info.totalram.saturating_mul(u64::from(info.mem_unit))
 }
 
 /// Takes `bytes` of address space where the kernel likes, private, anonymous and not accessible.
-pub(crate) fn reserve(bytes: u64, counting: Counting) -> Result<Address, Fault> {
+///
+/// # Errors
+///
+/// What the kernel answers.
+pub fn reserve(bytes: u64, counting: Counting) -> Result<Address, Fault> {
     let call = "mmap(PROT_NONE)";
     let flags = match counting {
         Counting::Uncounted => MapFlags::PRIVATE | MapFlags::NORESERVE,
@@ -53,10 +59,14 @@ pub(crate) fn reserve(bytes: u64, counting: Counting) -> Result<Address, Fault> 
 
 /// Ends a mapping, or the head or tail of one.
 ///
+/// # Errors
+///
+/// What the kernel answers.
+///
 /// # Safety
 ///
 /// The caller owns every page of the range, and nothing refers to the bytes in it any more.
-pub(crate) unsafe fn unmap(base: Address, bytes: u64) -> Result<(), Fault> {
+pub unsafe fn unmap(base: Address, bytes: u64) -> Result<(), Fault> {
     let call = "munmap";
     let length = length(call, bytes)?;
     // SAFETY: the caller owns the range and gives it up.
@@ -65,10 +75,14 @@ pub(crate) unsafe fn unmap(base: Address, bytes: u64) -> Result<(), Fault> {
 
 /// Makes a range readable and writable.
 ///
+/// # Errors
+///
+/// What the kernel answers.
+///
 /// # Safety
 ///
 /// The caller owns every page of the range.
-pub(crate) unsafe fn open_access(base: Address, bytes: u64) -> Result<(), Fault> {
+pub unsafe fn open_access(base: Address, bytes: u64) -> Result<(), Fault> {
     let call = "mprotect";
     let length = length(call, bytes)?;
     let access = MprotectFlags::READ | MprotectFlags::WRITE;
@@ -78,10 +92,14 @@ pub(crate) unsafe fn open_access(base: Address, bytes: u64) -> Result<(), Fault>
 
 /// Makes a range inaccessible. Its pages stay.
 ///
+/// # Errors
+///
+/// What the kernel answers.
+///
 /// # Safety
 ///
 /// The caller owns every page of the range, and nothing refers to the bytes in it any more.
-pub(crate) unsafe fn close_access(base: Address, bytes: u64) -> Result<(), Fault> {
+pub unsafe fn close_access(base: Address, bytes: u64) -> Result<(), Fault> {
     let call = "mprotect(PROT_NONE)";
     let length = length(call, bytes)?;
     let access = MprotectFlags::empty();
@@ -92,10 +110,14 @@ pub(crate) unsafe fn close_access(base: Address, bytes: u64) -> Result<(), Fault
 /// Puts a fresh inaccessible mapping in the place of a range: pages and commit charge are given back at once. On
 /// failure the old mapping is still there.
 ///
+/// # Errors
+///
+/// What the kernel answers.
+///
 /// # Safety
 ///
 /// The caller owns every page of the range, and nothing refers to the bytes in it any more.
-pub(crate) unsafe fn replace(base: Address, bytes: u64) -> Result<(), Fault> {
+pub unsafe fn replace(base: Address, bytes: u64) -> Result<(), Fault> {
     let call = "mmap(PROT_NONE, MAP_FIXED)";
     let length = length(call, bytes)?;
     let flags = MapFlags::PRIVATE | MapFlags::NORESERVE | MapFlags::FIXED;
@@ -106,30 +128,42 @@ pub(crate) unsafe fn replace(base: Address, bytes: u64) -> Result<(), Fault> {
 
 /// Gives the pages of a range back; the mapping stays and reads as zero: madvise(2), private anonymous memory.
 ///
+/// # Errors
+///
+/// What the kernel answers.
+///
 /// # Safety
 ///
 /// The caller owns every page of the range, and nothing refers to the bytes in it any more.
-pub(crate) unsafe fn discard(base: Address, bytes: u64) -> Result<(), Fault> {
+pub unsafe fn discard(base: Address, bytes: u64) -> Result<(), Fault> {
     // SAFETY: the caller owns the range, whose bytes nobody reads again.
     unsafe { advise("madvise(MADV_DONTNEED)", base, bytes, Advice::LinuxDontNeed) }
 }
 
 /// Puts a page behind every address of a readable and writable range.
 ///
+/// # Errors
+///
+/// What the kernel answers.
+///
 /// # Safety
 ///
 /// The caller owns every page of the range.
-pub(crate) unsafe fn populate(base: Address, bytes: u64) -> Result<(), Fault> {
+pub unsafe fn populate(base: Address, bytes: u64) -> Result<(), Fault> {
     // SAFETY: the caller owns the range; populating keeps its bytes.
     unsafe { advise("madvise(MADV_POPULATE_WRITE)", base, bytes, Advice::LinuxPopulateWrite) }
 }
 
 /// Tells the kernel about huge pages in a range.
 ///
+/// # Errors
+///
+/// What the kernel answers.
+///
 /// # Safety
 ///
 /// The caller owns every page of the range.
-pub(crate) unsafe fn advise_huge_pages(base: Address, bytes: u64, advice: HugePageAdvice) -> Result<(), Fault> {
+pub unsafe fn advise_huge_pages(base: Address, bytes: u64, advice: HugePageAdvice) -> Result<(), Fault> {
     let (call, advice) = match advice {
         HugePageAdvice::Prefer => ("madvise(MADV_HUGEPAGE)", Advice::LinuxHugepage),
         HugePageAdvice::Avoid => ("madvise(MADV_NOHUGEPAGE)", Advice::LinuxNoHugepage),
@@ -148,6 +182,10 @@ unsafe fn advise(call: &'static str, base: Address, bytes: u64, advice: Advice) 
 }
 
 /// A size that this machine can't even name is a size that it has no address space for.
-fn length(call: &'static str, bytes: u64) -> Result<usize, Fault> {
+///
+/// # Errors
+///
+/// `ENOMEM`, in the name of `call`.
+pub fn length(call: &'static str, bytes: u64) -> Result<usize, Fault> {
     usize::try_from(bytes).map_err(|_| Fault::new(call, Errno::NOMEM))
 }

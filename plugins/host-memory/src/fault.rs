@@ -6,33 +6,44 @@ use std::fmt;
 
 /// One failed system call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Fault {
+pub struct Fault {
     /// The call, with the flag that sets it apart.
-    pub(crate) call: &'static str,
+    pub call: &'static str,
     /// Its code.
-    pub(crate) errno: Errno,
+    pub errno: Errno,
 }
 
 impl Fault {
-    /// The codes that the calls of this crate are documented to answer: mmap(2), munmap(2), mprotect(2), madvise(2).
-    const NAMES: [(Errno, &'static str); 9] = [
+    /// The codes that the calls of this crate are documented to answer: mmap(2), munmap(2), mprotect(2), madvise(2),
+    /// memfd_create(2), ftruncate(2), fallocate(2), open(2).
+    const NAMES: [(Errno, &'static str); 16] = [
         (Errno::ACCESS, "EACCES"),
         (Errno::AGAIN, "EAGAIN"),
         (Errno::BADF, "EBADF"),
         (Errno::FAULT, "EFAULT"),
+        (Errno::FBIG, "EFBIG"),
         (Errno::HWPOISON, "EHWPOISON"),
         (Errno::INTR, "EINTR"),
         (Errno::INVAL, "EINVAL"),
+        (Errno::MFILE, "EMFILE"),
+        (Errno::NFILE, "ENFILE"),
+        (Errno::NOENT, "ENOENT"),
         (Errno::NOMEM, "ENOMEM"),
+        (Errno::NOSPC, "ENOSPC"),
+        (Errno::NOTSUP, "EOPNOTSUPP"),
+        (Errno::NOSYS, "ENOSYS"),
         (Errno::PERM, "EPERM"),
     ];
 
-    pub(crate) fn new(call: &'static str, errno: Errno) -> Self {
+    /// The failure of `call` with that code.
+    #[must_use]
+    pub fn new(call: &'static str, errno: Errno) -> Self {
         Self { call, errno }
     }
 
     /// The failure that the host acts on: `scarce` when the kernel ran out of something, else internal.
-    pub(crate) fn into_error(self, scarce: ErrorKind, what: impl fmt::Display, advice: &str) -> BackingError {
+    #[must_use]
+    pub fn into_error(self, scarce: ErrorKind, what: impl fmt::Display, advice: &str) -> BackingError {
         let kind = match self.errno {
             Errno::NOMEM | Errno::AGAIN => scarce,
             _ => ErrorKind::Internal,
@@ -41,6 +52,8 @@ impl Fault {
             .with_native_code(i64::from(self.errno.raw_os_error()))
     }
 }
+
+impl std::error::Error for Fault {}
 
 impl fmt::Display for Fault {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -56,7 +69,7 @@ mod tests {
     #[test]
     fn a_fault_names_its_call_and_its_code() {
         assert_eq!(Fault::new("mprotect", Errno::NOMEM).to_string(), "mprotect failed: ENOMEM (12)");
-        assert_eq!(Fault::new("munmap", Errno::NOSYS).to_string(), "munmap failed: errno (38)");
+        assert_eq!(Fault::new("munmap", Errno::XDEV).to_string(), "munmap failed: errno (18)");
     }
 
     #[test]

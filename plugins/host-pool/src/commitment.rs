@@ -1,0 +1,119 @@
+//! What a region does with frames of its own: commit, undo, decommit.
+//!
+//! In: ranges that were checked, and frames for them. Out: whether they are mapped. Where the kernel refuses to remove a
+//! mapping, the frames behind it become residue: they are emptied, and nobody gets them before the mapping is gone.
+
+use crate::pool::Pool;
+use crate::region::{OpenRegion, maps_of};
+use crate::supply::{Piece, Returns};
+use leasehold_host_memory::Fault;
+use leasehold_host_memory::request::name;
+use leasehold_plugin_api::{BackingError, CommitRange, ErrorKind};
+use std::ops::Range;
+
+const SCARCE_MEMORY: &str = "free memory, or raise the limit: the cgroup's memory.max, vm.max_map_count";
+const STUCK: &str = "free others first: the process is at vm.max_map_count";
+
+impl OpenRegion<'_> {
+    /// Commits a free range with these frames, or changes nothing.
+    pub(crate) fn commit(
+        &mut self,
+        part: &CommitRange,
+        pieces: &mut Vec<Piece>,
+        pool: &Pool,
+        returns: &mut Returns,
+    ) -> Result<(), BackingError> {
+        let range = self.granules_of(part)?;
+        let residue = self.state.extents.remove_residue(&range);
+        if let Err(refusal) = self.book(&range, pieces) {
+            residue.into_iter().for_each(|(start, run)| self.state.extents.insert_residue(start, run));
+            return Err(refusal);
+        }
+        let Err(fault) = self.place(&range, pieces, pool) else {
+            returns.add_residue(residue);
+            return Ok(());
+        };
+        if self.undo_commit(part, pieces, pool, returns) {
+            returns.add_residue(residue);
+        }
+        let what = format!("no memory for {} bytes", part.bytes);
+        Err(fault.into_error(ErrorKind::OutOfMemory, what, SCARCE_MEMORY).with_requested(part.bytes))
+    }
+
+    /// Enters frames in the books, unless they need more mappings than there are.
+    fn book(&mut self, range: &Range<u64>, pieces: &[Piece]) -> Result<(), BackingError> {
+        let state = &mut *self.state;
+        let mut start = range.start;
+        for Piece { run, .. } in pieces {
+            state.extents.insert_private(start, *run);
+            start = start.saturating_add(run.frames);
+        }
+        let granted = state.share.resize_within_limit(maps_of(state.extents.pieces()));
+        if granted.is_err() {
+            state.extents.remove_private(range);
+        }
+        granted
+    }
+
+    fn place(&self, range: &Range<u64>, pieces: &[Piece], pool: &Pool) -> Result<(), Fault> {
+        match self.window() {
+            Some(window) => pool.place(window, self.region.at(range.start), pieces, self.region.purpose.holder),
+            None => Ok(()),
+        }
+    }
+
+    /// Takes back a range that this very call committed, wholly or in part; the frames stay the supply's. Where the kernel
+    /// refuses, they become residue, and the answer is no.
+    pub(crate) fn undo_commit(
+        &mut self,
+        part: &CommitRange,
+        pieces: &mut Vec<Piece>,
+        pool: &Pool,
+        returns: &mut Returns,
+    ) -> bool {
+        let Ok(range) = self.granules_of(part) else { return true };
+        let is_gone = self.window().is_none_or(|window| window.withdraw(part.offset, part.bytes).is_ok());
+        let runs = self.state.extents.remove_private(&range);
+        if !is_gone {
+            runs.into_iter().for_each(|(start, run)| self.state.extents.insert_residue(start, run));
+            returns.abandon(std::mem::take(pieces), pool);
+        }
+        self.resize_share();
+        is_gone
+    }
+
+    /// Decommits a committed range, or changes nothing.
+    ///
+    /// At the limit of mappings the kernel refuses to replace the middle of one. Freeing has to work even then, so the
+    /// frames are emptied where they are, and stay with their addresses until those are mapped anew or given back.
+    pub(crate) fn decommit(
+        &mut self,
+        part: &CommitRange,
+        pool: &Pool,
+        returns: &mut Returns,
+    ) -> Result<(), BackingError> {
+        let range = self.granules_of(part)?;
+        let withdrawn = self.window().map_or(Ok(()), |window| window.withdraw(part.offset, part.bytes));
+        let runs = self.state.extents.remove_private(&range);
+        if withdrawn.is_ok() {
+            returns.add_frames(runs, self.region.purpose.holder);
+            self.resize_share();
+            return Ok(());
+        }
+        let mut refused = None;
+        for (start, run) in runs {
+            match pool.empty(run) {
+                Ok(()) => {
+                    returns.emptied_bytes = returns.emptied_bytes.saturating_add(pool.bytes(run.frames));
+                    self.state.extents.insert_residue(start, run);
+                }
+                Err(fault) => {
+                    refused = Some(fault);
+                    self.state.extents.insert_private(start, run);
+                }
+            }
+        }
+        self.resize_share();
+        refused.map_or(Ok(()), |fault| Err(fault.into_error(ErrorKind::Internal, name(part), STUCK)))
+    }
+}

@@ -1,0 +1,227 @@
+//! What is mapped where in one region: ranges of granules, each with its frames. Pure bookkeeping, no system call.
+//!
+//! It also counts the pieces that the kernel may hold them as: neighbours whose frames follow each other are one.
+
+use crate::prefix_memory::PrefixMemory;
+use crate::run::Run;
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// What is mapped in one region, by granule. Every range given to it is non-empty.
+#[derive(Debug, Default)]
+pub(crate) struct Extents {
+    /// First granule of each extent → the extent. Extents don't overlap.
+    by_start: BTreeMap<u64, Extent>,
+    private_granules: u64,
+    pieces: usize,
+}
+
+#[derive(Clone, Debug)]
+struct Extent {
+    granules: u64,
+    content: Content,
+}
+
+#[derive(Clone, Debug)]
+enum Content {
+    /// Frames of this region alone, from that one on.
+    Private(u64),
+    /// Frames that were given back while their mapping could not be removed: nobody may have them before it is.
+    Residue(u64),
+    /// A part of a prefix.
+    Prefix(PrefixPart),
+}
+
+/// A part of a prefix that is mapped as a whole, and unmapped as a whole.
+#[derive(Clone, Debug)]
+pub(crate) struct PrefixPart {
+    pub(crate) memory: Arc<PrefixMemory>,
+    /// Its granules within the prefix.
+    pub(crate) granules: Range<u64>,
+}
+
+/// Everything that was in a region.
+#[derive(Debug, Default)]
+pub(crate) struct Contents {
+    pub(crate) private: Vec<(u64, Run)>,
+    pub(crate) residue: Vec<(u64, Run)>,
+    pub(crate) prefixes: Vec<(u64, PrefixPart)>,
+}
+
+impl Extents {
+    /// Granules with frames of this region alone.
+    pub(crate) fn private_granules(&self) -> u64 {
+        self.private_granules
+    }
+
+    /// Pieces that the kernel may hold them as; constant cost.
+    pub(crate) fn pieces(&self) -> usize {
+        self.pieces
+    }
+
+    /// Whether nothing in the range is mapped, residue aside.
+    pub(crate) fn is_free(&self, range: &Range<u64>) -> bool {
+        self.overlapping(range).all(|(_, extent)| matches!(extent.content, Content::Residue(_)))
+    }
+
+    /// Whether everything in the range is frames of this region alone.
+    pub(crate) fn is_private(&self, range: &Range<u64>) -> bool {
+        let mut reached = range.start;
+        let is_next = |(start, extent): (u64, &Extent)| {
+            let follows = start <= reached && matches!(extent.content, Content::Private(_));
+            reached = start.saturating_add(extent.granules);
+            follows
+        };
+        self.overlapping(range).all(is_next) && reached >= range.end
+    }
+
+    /// The frame that follows the last one before granule `at`, where that is this region's own.
+    pub(crate) fn continuation(&self, at: u64) -> Option<u64> {
+        let (start, extent) = self.by_start.range(..at).next_back()?;
+        match extent.content {
+            Content::Private(first) if start.saturating_add(extent.granules) == at => {
+                Some(first.saturating_add(extent.granules))
+            }
+            _ => None,
+        }
+    }
+
+    fn overlapping(&self, range: &Range<u64>) -> impl Iterator<Item = (u64, &Extent)> {
+        let before = self.by_start.range(..range.start).next_back();
+        let before = before.filter(|(start, extent)| start.saturating_add(extent.granules) > range.start);
+        let within = self.by_start.range(range.clone());
+        before.into_iter().chain(within).map(|(start, extent)| (*start, extent))
+    }
+
+    /// Adds frames of this region alone where nothing is.
+    pub(crate) fn insert_private(&mut self, start: u64, run: Run) {
+        self.private_granules = self.private_granules.saturating_add(run.frames);
+        let (mut start, mut first, mut granules) = (start, run.first, run.frames);
+        if self.continuation(start) == Some(first)
+            && let Some((&left, _)) = self.by_start.range(..start).next_back()
+            && let Some(extent) = self.take(left)
+        {
+            (start, first) = (left, first.saturating_sub(extent.granules));
+            granules = granules.saturating_add(extent.granules);
+        }
+        let end = start.saturating_add(granules);
+        if let Some(Extent { granules: more, content: Content::Private(next) }) = self.by_start.get(&end)
+            && *next == first.saturating_add(granules)
+        {
+            granules = granules.saturating_add(*more);
+            self.take(end);
+        }
+        self.put(start, Extent { granules, content: Content::Private(first) });
+    }
+
+    /// Takes frames away from a range that is private as a whole.
+    pub(crate) fn remove_private(&mut self, range: &Range<u64>) -> Vec<(u64, Run)> {
+        let removed = self.remove(range, |content| matches!(content, Content::Private(_)));
+        let granules = removed.iter().fold(0_u64, |sum, (_, run)| sum.saturating_add(run.frames));
+        self.private_granules = self.private_granules.saturating_sub(granules);
+        removed
+    }
+
+    /// Takes the residue of a range away.
+    pub(crate) fn remove_residue(&mut self, range: &Range<u64>) -> Vec<(u64, Run)> {
+        self.remove(range, |content| matches!(content, Content::Residue(_)))
+    }
+
+    /// Adds residue where nothing is.
+    pub(crate) fn insert_residue(&mut self, start: u64, run: Run) {
+        self.put(start, Extent { granules: run.frames, content: Content::Residue(run.first) });
+    }
+
+    /// Adds a part of a prefix where nothing is.
+    pub(crate) fn insert_prefix(&mut self, start: u64, part: PrefixPart) {
+        let granules = part.granules.end.saturating_sub(part.granules.start);
+        self.put(start, Extent { granules, content: Content::Prefix(part) });
+    }
+
+    /// The part of a prefix that is mapped from granule `start` on.
+    pub(crate) fn prefix(&self, start: u64) -> Option<&PrefixPart> {
+        match self.by_start.get(&start) {
+            Some(Extent { content: Content::Prefix(part), .. }) => Some(part),
+            _ => None,
+        }
+    }
+
+    /// Takes the part of a prefix away that is mapped from granule `start` on.
+    pub(crate) fn remove_prefix(&mut self, start: u64) -> Option<PrefixPart> {
+        self.prefix(start)?;
+        match self.take(start)?.content {
+            Content::Prefix(part) => Some(part),
+            Content::Private(_) | Content::Residue(_) => None,
+        }
+    }
+
+    /// Takes everything away.
+    pub(crate) fn remove_all(&mut self) -> Contents {
+        let mut contents = Contents::default();
+        for (start, Extent { granules, content }) in std::mem::take(&mut self.by_start) {
+            match content {
+                Content::Private(first) => contents.private.push((start, Run::new(first, granules))),
+                Content::Residue(first) => contents.residue.push((start, Run::new(first, granules))),
+                Content::Prefix(part) => contents.prefixes.push((start, part)),
+            }
+        }
+        (self.private_granules, self.pieces) = (0, 0);
+        contents
+    }
+
+    /// Takes what `is_wanted` away from a range, cutting what reaches past it.
+    fn remove(&mut self, range: &Range<u64>, is_wanted: impl Fn(&Content) -> bool) -> Vec<(u64, Run)> {
+        self.cut(range.start);
+        self.cut(range.end);
+        let within = self.by_start.range(range.clone()).filter(|(_, extent)| is_wanted(&extent.content));
+        let runs: Vec<_> = within.filter_map(|(start, extent)| Some((*start, extent.run()?))).collect();
+        for (start, _) in &runs {
+            self.take(*start);
+        }
+        runs
+    }
+
+    /// Makes two extents of the one that granule `at` lies within. A part of a prefix is never cut.
+    fn cut(&mut self, at: u64) {
+        let Some((&start, extent)) = self.by_start.range_mut(..at).next_back() else { return };
+        let left = at.saturating_sub(start);
+        let right = extent.granules.saturating_sub(left);
+        let content = match extent.content {
+            Content::Private(first) => Content::Private(first.saturating_add(left)),
+            Content::Residue(first) => Content::Residue(first.saturating_add(left)),
+            Content::Prefix(_) => return,
+        };
+        if right > 0 {
+            extent.granules = left;
+            self.put(at, Extent { granules: right, content });
+        }
+    }
+
+    fn put(&mut self, start: u64, extent: Extent) {
+        self.pieces = self.pieces.saturating_add(extent.pieces());
+        self.by_start.insert(start, extent);
+    }
+
+    fn take(&mut self, start: u64) -> Option<Extent> {
+        let extent = self.by_start.remove(&start)?;
+        self.pieces = self.pieces.saturating_sub(extent.pieces());
+        Some(extent)
+    }
+}
+
+impl Extent {
+    fn run(&self) -> Option<Run> {
+        match self.content {
+            Content::Private(first) | Content::Residue(first) => Some(Run::new(first, self.granules)),
+            Content::Prefix(_) => None,
+        }
+    }
+
+    fn pieces(&self) -> usize {
+        match &self.content {
+            Content::Private(_) | Content::Residue(_) => 1,
+            Content::Prefix(part) => part.memory.part(&part.granules).len(),
+        }
+    }
+}

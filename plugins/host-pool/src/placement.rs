@@ -1,0 +1,98 @@
+//! What a region does with parts of prefixes: check, map, undo, unmap.
+//!
+//! A part is mapped through a descriptor that can only read. Its share in the prefix goes with it: the region keeps the
+//! physical memory alive until the part is unmapped, whatever became of the prefix's handle.
+
+use crate::extents::PrefixPart;
+use crate::pool::Pool;
+use crate::prefix_memory::PrefixMemory;
+use crate::region::{OpenRegion, maps_of};
+use crate::supply::Returns;
+use crate::window::Treatment;
+use leasehold_host_memory::Fault;
+use leasehold_host_memory::request::name;
+use leasehold_plugin_api::{BackingError, ErrorKind, PrefixMapping};
+use std::ops::Range;
+use std::sync::Arc;
+
+const SCARCE_MAPS: &str = "unmap others first, or raise vm.max_map_count";
+
+impl OpenRegion<'_> {
+    /// Maps a part of a prefix at a free place, or changes nothing.
+    pub(crate) fn map_part(
+        &mut self,
+        mapping: &PrefixMapping,
+        memory: &Arc<PrefixMemory>,
+        pool: &Pool,
+        returns: &mut Returns,
+    ) -> Result<(), BackingError> {
+        let range = self.granules_of(&mapping.target())?;
+        let residue = self.state.extents.remove_residue(&range);
+        let granules = self.source_of(mapping);
+        if let Err(refusal) = self.book_part(range.start, PrefixPart { memory: memory.clone(), granules }, returns) {
+            residue.into_iter().for_each(|(start, run)| self.state.extents.insert_residue(start, run));
+            return Err(refusal);
+        }
+        let Err(fault) = self.place_part(range.start, pool) else {
+            returns.add_residue(residue);
+            return Ok(());
+        };
+        // Where even that fails the part stays in the books, and goes with its region: its place can't be given out.
+        if self.unmap_part(mapping, returns).is_ok() {
+            returns.add_residue(residue);
+        }
+        Err(fault.into_error(ErrorKind::AddressSpaceExhausted, name(&mapping.target()), SCARCE_MAPS))
+    }
+
+    /// Enters a part in the books, unless it needs more mappings than there are.
+    fn book_part(&mut self, start: u64, part: PrefixPart, returns: &mut Returns) -> Result<(), BackingError> {
+        let state = &mut *self.state;
+        state.extents.insert_prefix(start, part);
+        let granted = state.share.resize_within_limit(maps_of(state.extents.pieces()));
+        if granted.is_err() {
+            returns.memories.extend(state.extents.remove_prefix(start).map(|part| part.memory));
+        }
+        granted
+    }
+
+    fn place_part(&self, start: u64, pool: &Pool) -> Result<(), Fault> {
+        let (Some(window), Some(part)) = (self.window(), self.state.extents.prefix(start)) else { return Ok(()) };
+        for (distance, run) in part.memory.part(&part.granules) {
+            let offset = self.region.at(start.saturating_add(distance));
+            pool.map(window, offset, run, Treatment::ReadOnly)?;
+        }
+        Ok(())
+    }
+
+    /// The granules of the prefix that a mapping shows.
+    fn source_of(&self, mapping: &PrefixMapping) -> Range<u64> {
+        let first = self.region.granules_in(mapping.source.offset);
+        first..first.saturating_add(self.region.granules_in(mapping.source.bytes))
+    }
+
+    /// Refuses a mapping that isn't there just so.
+    pub(crate) fn check_mapped(&self, mapping: &PrefixMapping) -> Result<(), BackingError> {
+        let target = self.granules_of(&mapping.target())?;
+        let wanted = self.source_of(mapping);
+        let is_there = |part: &PrefixPart| part.memory.id == mapping.source.prefix() && part.granules == wanted;
+        if self.region.is_whole(mapping.source.offset) && self.state.extents.prefix(target.start).is_some_and(is_there)
+        {
+            return Ok(());
+        }
+        let why = format!("{} is not mapped there so; name each mapping as it was made", mapping.source.prefix());
+        Err(BackingError::new(ErrorKind::NotCommitted, format!("{}: {why}", name(&mapping.target()))))
+    }
+
+    /// Takes a mapping away that is there, or changes nothing. Its share in the prefix is the last of the returns.
+    pub(crate) fn unmap_part(&mut self, mapping: &PrefixMapping, returns: &mut Returns) -> Result<(), BackingError> {
+        let gone = self.window().map_or(Ok(()), |window| window.withdraw(mapping.offset, mapping.source.bytes));
+        gone.map_err(|fault| {
+            let what = format!("{}: stays mapped", name(&mapping.target()));
+            fault.into_error(ErrorKind::AddressSpaceExhausted, what, SCARCE_MAPS)
+        })?;
+        let part = self.state.extents.remove_prefix(self.region.granules_in(mapping.offset));
+        returns.memories.extend(part.map(|part| part.memory));
+        self.resize_share();
+        Ok(())
+    }
+}

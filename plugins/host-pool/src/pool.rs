@@ -1,0 +1,282 @@
+//! Where frames come from and go to: holes that are charged before they are taken, and parked frames that are paid for.
+//!
+//! ```text
+//!              obtain                        keep
+//!   Frames ──────────────► Supply ─────────────────────► a region, a prefix
+//!     ▲  parked, or holes    │ drop: as it was                  │
+//!     │  after a charge      ▼                                  ▼
+//!     ├───────────────────── ┘                               Returns
+//!     └── park, up to the bound ◄── settle ◄────────────────────┘
+//!                                      └─► past the bound: Store::punch, then refund
+//! ```
+//!
+//! It owns the files and the books of frames. The lock on those books is never held while the treasury is called, and the
+//! callers hold none of theirs: a charge may come back into this pool. Frames that are in neither book belong to whoever
+//! took them. Nothing panics.
+
+use crate::frames::{Frames, Need};
+use crate::options::{Scrub, Settings};
+use crate::parked::Parcel;
+use crate::run::{Run, frames_of};
+use crate::store::{self, Store};
+use crate::supply::{Piece, Returns, Supply, frames_in};
+use crate::treasury::Treasury;
+use crate::window::{Treatment, Window};
+use leasehold_host_memory::Fault;
+use leasehold_plugin_api::{BackingError, ErrorKind, HolderId, MemoryRole, RegionId};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+const SCARCE_FRAMES: &str = "free memory, or raise the number of open files (ulimit -n)";
+
+/// The pool.
+#[derive(Debug)]
+pub(crate) struct Pool {
+    pub(crate) settings: Settings,
+    store: Store,
+    frames: Mutex<Frames>,
+    books: Box<dyn Treasury>,
+}
+
+impl Pool {
+    /// A pool with its first segment, so that a machine without such files is found here.
+    pub(crate) fn new(settings: Settings, store: Store, books: Box<dyn Treasury>) -> Result<Self, BackingError> {
+        let mut frames = Frames::new(store.frames_per_segment());
+        store.open_another().map_err(store::unavailable)?;
+        frames.add_segment();
+        Ok(Self { settings, store, frames: Mutex::new(frames), books })
+    }
+
+    /// Bytes that so many frames have.
+    pub(crate) fn bytes(&self, frames: u64) -> u64 {
+        frames.saturating_mul(self.settings.granule)
+    }
+
+    /// Bytes that are owned and behind nothing.
+    pub(crate) fn parked_bytes(&self) -> u64 {
+        self.bytes(self.lock().parked_frames())
+    }
+
+    /// Frames for every need, or for none.
+    pub(crate) fn obtain(&self, needs: &[Need]) -> Result<Supply<'_>, BackingError> {
+        let mut supply = Supply::new(self, self.take_parked(needs));
+        self.charge_for_rest(needs, &mut supply)?;
+        self.take_fresh(needs, &mut supply).map_err(|fault| {
+            let bytes = supply.charged_bytes;
+            let what = format!("no memory for {bytes} bytes");
+            fault.into_error(ErrorKind::OutOfMemory, what, SCARCE_FRAMES).with_requested(bytes)
+        })?;
+        Ok(supply)
+    }
+
+    /// What continues a region goes to that region before any other need is looked at. The rest is in the order of the
+    /// file, which makes the fewest mappings.
+    fn take_parked(&self, needs: &[Need]) -> Vec<Vec<Piece>> {
+        let mut frames = self.lock();
+        let pieces = |parcels: Vec<Parcel>| parcels.into_iter().map(Piece::parked).collect::<Vec<_>>();
+        let mut parts: Vec<_> = needs.iter().map(|need| pieces(frames.take_continuing(need))).collect();
+        for (need, part) in needs.iter().zip(&mut parts) {
+            let mut rest = pieces(frames.take_parked(need, need.frames.saturating_sub(frames_in(part))));
+            rest.sort_unstable_by_key(|piece| piece.run);
+            part.append(&mut rest);
+        }
+        parts
+    }
+
+    /// Charges, role by role, for what parked frames don't serve. No lock is held.
+    fn charge_for_rest(&self, needs: &[Need], supply: &mut Supply<'_>) -> Result<(), BackingError> {
+        let mut charges: Vec<(MemoryRole, u64)> = Vec::new();
+        for (need, pieces) in needs.iter().zip(&supply.parts) {
+            let bytes = self.bytes(need.frames.saturating_sub(frames_in(pieces)));
+            match charges.iter_mut().find(|(role, _)| *role == need.role) {
+                Some((_, sum)) => *sum = sum.saturating_add(bytes),
+                None => charges.push((need.role, bytes)),
+            }
+        }
+        for (role, bytes) in charges.into_iter().filter(|(_, bytes)| *bytes > 0) {
+            self.books.charge(bytes, role)?;
+            supply.charged_bytes = supply.charged_bytes.saturating_add(bytes);
+        }
+        Ok(())
+    }
+
+    fn take_fresh(&self, needs: &[Need], supply: &mut Supply<'_>) -> Result<(), Fault> {
+        let mut frames = self.lock();
+        for (need, pieces) in needs.iter().zip(&mut supply.parts) {
+            let mut left = need.frames.saturating_sub(frames_in(pieces));
+            while left > 0 {
+                let after = pieces.last().map_or(need.after, |piece| Some(piece.run.end()));
+                let run = self.fresh_run(&mut frames, need, left, after)?;
+                left = left.saturating_sub(run.frames);
+                pieces.push(Piece::fresh(run));
+            }
+        }
+        Ok(())
+    }
+
+    fn fresh_run(&self, frames: &mut Frames, need: &Need, most: u64, after: Option<u64>) -> Result<Run, Fault> {
+        loop {
+            if let Some(run) = frames.take_fresh(need, most, after) {
+                return Ok(run);
+            }
+            match self.store.open_another() {
+                Ok(()) => frames.add_segment(),
+                // Without another segment there is no headroom, but there may be frames.
+                Err(fault) => return frames.take_anywhere(most).ok_or(fault),
+            }
+        }
+    }
+
+    /// What a supply had that nobody kept.
+    pub(crate) fn take_back(&self, pieces: impl Iterator<Item = Piece>, charged_bytes: u64) {
+        let mut excess = Vec::new();
+        let mut frames = self.lock();
+        for Piece { run, former } in pieces {
+            match former {
+                None => frames.insert_hole(run),
+                Some((holder, age)) => {
+                    let parcel = Parcel { run, holder, age };
+                    excess.push(Parcel { run: frames.park_within(self.settings.park_frames, parcel), ..parcel });
+                }
+            }
+        }
+        drop(frames);
+        self.refund(charged_bytes);
+        self.give_back(excess);
+    }
+
+    /// Parks what a call took out of regions, and gives back what is too much. Answers the bytes that are owned no
+    /// longer. The caller holds no lock.
+    pub(crate) fn settle(&self, returns: Returns) -> u64 {
+        let Returns { frames: private, memories, emptied_bytes, residue } = returns;
+        self.refund(emptied_bytes);
+        residue.into_iter().for_each(|run| self.recover(run));
+        let last = memories.into_iter().filter_map(Arc::into_inner);
+        let shared = last.flat_map(|memory| memory.runs.into_iter().map(move |run| (run, memory.holder)));
+        let returned: Vec<_> = private.into_iter().chain(shared).collect();
+        let excess = self.park(returned);
+        emptied_bytes.saturating_add(self.give_back(excess).0)
+    }
+
+    fn park(&self, returned: Vec<(Run, HolderId)>) -> Vec<Parcel> {
+        let mut frames = self.lock();
+        let age = frames.age();
+        let excess = returned.into_iter().map(|(run, holder)| {
+            let parcel = Parcel { run, holder, age };
+            Parcel { run: frames.park_within(self.settings.park_frames, parcel), ..parcel }
+        });
+        excess.collect()
+    }
+
+    /// Gives parked memory up, the oldest first; see [`Backing::trim`](leasehold_plugin_api::Backing::trim).
+    pub(crate) fn trim(&self, bytes: u64) -> Result<u64, BackingError> {
+        let mut left = bytes.div_ceil(self.settings.granule);
+        let mut oldest = Vec::new();
+        let mut frames = self.lock();
+        while left > 0
+            && let Some(parcel) = frames.take_oldest(left)
+        {
+            left = left.saturating_sub(parcel.run.frames);
+            oldest.push(parcel);
+        }
+        drop(frames);
+        match self.give_back(oldest) {
+            (0, Some(fault)) => {
+                let advice = "it stays parked and charged; try again";
+                Err(fault.into_error(ErrorKind::Internal, "parked memory can't be given back", advice))
+            }
+            (given, _) => Ok(given),
+        }
+    }
+
+    /// Makes holes of frames that are in neither book, and refunds them. What the kernel keeps stays charged, and is
+    /// parked whatever the bound. Answers the bytes given back, and what the kernel said last.
+    fn give_back(&self, parcels: Vec<Parcel>) -> (u64, Option<Fault>) {
+        let mut last_fault = None;
+        let (mut gone, mut kept) = (Vec::new(), Vec::new());
+        for parcel in parcels.into_iter().filter(|parcel| !parcel.run.is_empty()) {
+            match self.store.punch(parcel.run) {
+                Ok(()) => gone.push(parcel.run),
+                Err(fault) => {
+                    last_fault = Some(fault);
+                    kept.push(parcel);
+                }
+            }
+        }
+        let bytes = self.bytes(frames_of(&gone));
+        let mut frames = self.lock();
+        gone.into_iter().for_each(|run| frames.insert_hole(run));
+        kept.into_iter().for_each(|parcel| frames.park(parcel));
+        drop(frames);
+        self.refund(bytes);
+        if let Some(fault) = last_fault {
+            self.report(&format!("memory stays parked past what may be: {fault}"));
+        }
+        (bytes, last_fault)
+    }
+
+    /// Gives memory back that is still behind a mapping. Nobody may have the frames before that is gone.
+    pub(crate) fn empty(&self, run: Run) -> Result<(), Fault> {
+        self.store.punch(run)
+    }
+
+    /// Makes frames that were emptied earlier holes again. Where the kernel refuses, nobody gets them any more.
+    fn recover(&self, run: Run) {
+        match self.store.punch(run) {
+            Ok(()) => self.lock().insert_hole(run),
+            Err(fault) => self.report(&format!("{} frames are lost: {fault}", run.frames)),
+        }
+    }
+
+    /// Maps pieces one behind the other, each as what is in it and `holder` demand. On failure part of it may be mapped.
+    pub(crate) fn place(&self, window: &Window, offset: u64, pieces: &[Piece], holder: HolderId) -> Result<(), Fault> {
+        let mut at = offset;
+        let joined = pieces.chunk_by(|left, right| {
+            left.run.end() == right.run.first && self.treatment(left, holder) == self.treatment(right, holder)
+        });
+        for pieces in joined {
+            let Some(first) = pieces.first() else { continue };
+            let run = Run::new(first.run.first, frames_in(pieces));
+            self.store.map(window, at, run, self.treatment(first, holder))?;
+            at = at.saturating_add(self.bytes(run.frames));
+        }
+        Ok(())
+    }
+
+    fn treatment(&self, piece: &Piece, holder: HolderId) -> Treatment {
+        match (piece.former, self.settings.scrub) {
+            (None, _) => Treatment::Fresh,
+            (Some((former, _)), Scrub::Holders) if holder.may_see(former) => Treatment::Resident,
+            (Some(_), Scrub::Holders | Scrub::Always) => Treatment::Scrubbed,
+        }
+    }
+
+    /// Maps a run as it is.
+    pub(crate) fn map(&self, window: &Window, offset: u64, run: Run, treatment: Treatment) -> Result<(), Fault> {
+        self.store.map(window, offset, run, treatment)
+    }
+
+    /// The region will not grow any more.
+    pub(crate) fn end_headroom(&self, region: RegionId) {
+        self.lock().end_headroom(region);
+    }
+
+    /// Tells the host what no call can answer.
+    pub(crate) fn report(&self, what: &str) {
+        self.books.report(what);
+    }
+
+    fn refund(&self, bytes: u64) {
+        if bytes > 0 {
+            self.books.refund(bytes);
+        }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn resident_bytes(&self) -> u64 {
+        self.store.resident_bytes()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Frames> {
+        self.frames.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

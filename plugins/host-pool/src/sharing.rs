@@ -1,0 +1,159 @@
+//! One call over parts of prefixes at places in many regions: all of it, or none.
+//!
+//! In: the mappings of the call. Out: what became visible, or is no longer. It charges nothing, so the regions stay locked
+//! from the first check to the last mapping; shares in prefixes are given up after that.
+
+use crate::pool::Pool;
+use crate::prefix::LivePrefix;
+use crate::prefix_memory::PrefixMemory;
+use crate::region::{LiveRegion, OpenRegion};
+use crate::supply::Returns;
+use crate::transaction::{Group, check, with_groups};
+use leasehold_host_memory::{Table, request};
+use leasehold_plugin_api::{BackingError, Change, PrefixId, PrefixMapping, RegionId};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Shares in the prefixes of one call.
+type Shares = BTreeMap<PrefixId, Arc<PrefixMemory>>;
+
+/// Finds a prefix that is live here.
+pub(crate) fn find(prefixes: &Table<PrefixId, LivePrefix>, id: PrefixId) -> Result<Arc<LivePrefix>, BackingError> {
+    prefixes.find(id).filter(|prefix| prefix.is_live()).ok_or_else(|| BackingError::unknown_id(id))
+}
+
+/// Maps every part at its place, or none.
+pub(crate) fn map(
+    pool: &Pool,
+    regions: &Table<RegionId, LiveRegion>,
+    prefixes: &Table<PrefixId, LivePrefix>,
+    mappings: &[PrefixMapping],
+) -> Result<Change, BackingError> {
+    let mut returns = Returns::default();
+    let outcome = map_shared(pool, regions, prefixes, mappings, &mut returns);
+    pool.settle(returns);
+    outcome.map(|()| Change { mapped_bytes: bytes_of(mappings), owned_bytes: 0 })
+}
+
+fn map_shared(
+    pool: &Pool,
+    regions: &Table<RegionId, LiveRegion>,
+    prefixes: &Table<PrefixId, LivePrefix>,
+    mappings: &[PrefixMapping],
+    returns: &mut Returns,
+) -> Result<(), BackingError> {
+    // Whatever else is wrong: a prefix that isn't ours is refused first.
+    let sources = mappings.iter().map(|mapping| find(prefixes, mapping.source.prefix()));
+    let sources = sources.collect::<Result<Vec<_>, _>>()?;
+    let mut shares = Shares::new();
+    for (mapping, prefix) in mappings.iter().zip(sources) {
+        check_source(mapping, &prefix, pool.settings.granule)?;
+        let id = mapping.source.prefix();
+        let share = prefix.sealed_memory(id);
+        returns.memories.extend(share.as_ref().ok().cloned());
+        shares.insert(id, share?);
+    }
+    let parts = request::in_order(mappings, PrefixMapping::target)?;
+    with_groups(regions, &parts, PrefixMapping::region, |groups| {
+        check(groups, |region, mapping| region.check_free(&mapping.target()))?;
+        map_or_undo(groups, &shares, pool, returns)
+    })
+}
+
+fn check_source(mapping: &PrefixMapping, prefix: &LivePrefix, granule: u64) -> Result<(), BackingError> {
+    let source = &mapping.source;
+    let refused = |why: String| {
+        let (id, bytes, offset) = (source.prefix(), source.bytes, source.offset);
+        BackingError::invalid(format!("{id}, {bytes} bytes at offset {offset}: {why}"))
+    };
+    if source.bytes == 0 || !source.bytes.is_multiple_of(granule) || !source.offset.is_multiple_of(granule) {
+        return Err(refused(format!("not whole granules; wanted positive multiples of {granule} bytes")));
+    }
+    match source.end() {
+        Some(end) if end <= prefix.bytes() => Ok(()),
+        _ => Err(refused(format!("past the end; the prefix has {} bytes", prefix.bytes()))),
+    }
+}
+
+fn map_or_undo(
+    groups: &mut [Group<'_, PrefixMapping>],
+    shares: &Shares,
+    pool: &Pool,
+    returns: &mut Returns,
+) -> Result<(), BackingError> {
+    let mut done = 0;
+    let outcome = each(groups, usize::MAX, |region, mapping| {
+        let id = mapping.source.prefix();
+        let share = shares.get(&id).ok_or_else(|| BackingError::unknown_id(id))?;
+        region.map_part(mapping, share, pool, returns)?;
+        done = usize::saturating_add(done, 1);
+        Ok(())
+    });
+    if outcome.is_err() {
+        let _ = each(groups, done, |region, mapping| {
+            // What can't be unmapped stays in the books, and goes with its region.
+            let _ = region.unmap_part(mapping, returns);
+            Ok(())
+        });
+    }
+    outcome
+}
+
+/// Takes every mapping away, or none.
+pub(crate) fn unmap(
+    pool: &Pool,
+    regions: &Table<RegionId, LiveRegion>,
+    mappings: &[PrefixMapping],
+) -> Result<Change, BackingError> {
+    let parts = request::in_order(mappings, PrefixMapping::target)?;
+    let mut returns = Returns::default();
+    let outcome = with_groups(regions, &parts, PrefixMapping::region, |groups| {
+        check(groups, OpenRegion::check_mapped)?;
+        unmap_or_undo(groups, pool, &mut returns)
+    });
+    let owned_bytes = pool.settle(returns);
+    outcome.map(|()| Change { mapped_bytes: bytes_of(&parts), owned_bytes })
+}
+
+fn unmap_or_undo(
+    groups: &mut [Group<'_, PrefixMapping>],
+    pool: &Pool,
+    returns: &mut Returns,
+) -> Result<(), BackingError> {
+    let mut gone = Returns::default();
+    let mut done = 0;
+    let outcome = each(groups, usize::MAX, |region, mapping| {
+        region.unmap_part(mapping, &mut gone)?;
+        done = usize::saturating_add(done, 1);
+        Ok(())
+    });
+    if outcome.is_err() {
+        let mut shares = gone.memories.iter();
+        let _ = each(groups, done, |region, mapping| match shares.next() {
+            Some(share) => region.map_part(mapping, share, pool, returns),
+            None => Ok(()),
+        });
+    }
+    returns.memories.append(&mut gone.memories);
+    outcome
+}
+
+/// Acts on the first `most` parts of the call, in their order, until one fails.
+fn each(
+    groups: &mut [Group<'_, PrefixMapping>],
+    most: usize,
+    mut act: impl FnMut(&mut OpenRegion<'_>, &PrefixMapping) -> Result<(), BackingError>,
+) -> Result<(), BackingError> {
+    let mut left = most;
+    for group in groups {
+        for mapping in group.parts.iter().take(left) {
+            act(&mut group.region, mapping)?;
+        }
+        left = left.saturating_sub(group.parts.len());
+    }
+    Ok(())
+}
+
+fn bytes_of(mappings: &[PrefixMapping]) -> u64 {
+    mappings.iter().fold(0, |sum, mapping| sum.saturating_add(mapping.source.bytes))
+}

@@ -1,0 +1,133 @@
+//! The physical memory: files that exist in memory alone, and what a frame's number means.
+//!
+//! Frame `s * SEGMENT_STRIDE + i` is granule `i` of segment `s`. A segment is large and sparse: memory that nobody touched
+//! is a hole and costs nothing; giving memory back makes a hole again. Each has a second descriptor that can only read, so
+//! that what is mapped through it can never be made writable: mprotect(2), `EACCES`.
+//!
+//! It owns the descriptors and closes them on drop; what is mapped keeps its memory until it is unmapped. Which frame is
+//! whose is the business of `frames.rs`. The lock is held for a look-up and one system call, never while the host is
+//! called.
+
+use crate::frames::SEGMENT_STRIDE;
+use crate::run::Run;
+use crate::strikes::{self, Strike};
+use crate::window::{Access, Treatment, Window};
+use leasehold_host_memory::Fault;
+use leasehold_plugin_api::{BackingError, ErrorKind};
+use rustix::fs::{FallocateFlags, MemfdFlags, Mode, OFlags};
+use rustix::io::Errno;
+use rustix::process::Resource;
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::sync::{PoisonError, RwLock};
+
+/// Large enough that one segment serves, small enough for every file system.
+const SEGMENT_BYTES: u64 = 4 << 40;
+
+/// The segments.
+#[derive(Debug)]
+pub(crate) struct Store {
+    granule: u64,
+    segment_bytes: u64,
+    segments: RwLock<Vec<Segment>>,
+}
+
+#[derive(Debug)]
+struct Segment {
+    writable: OwnedFd,
+    read_only: OwnedFd,
+}
+
+impl Store {
+    /// A store without segments, whose segments are as large as this process may make them.
+    pub(crate) fn new(granule: u64) -> Result<Self, BackingError> {
+        // Past RLIMIT_FSIZE ftruncate doesn't fail but sends SIGXFSZ, which ends the process.
+        let limit = rustix::process::getrlimit(Resource::Fsize).current.unwrap_or(u64::MAX);
+        Self::with_segments_of(granule, SEGMENT_BYTES.min(limit))
+    }
+
+    /// The same, with segments of so many bytes.
+    pub(crate) fn with_segments_of(granule: u64, bytes: u64) -> Result<Self, BackingError> {
+        let segment_bytes = bytes.saturating_sub(bytes.checked_rem(granule).unwrap_or(bytes));
+        if segment_bytes == 0 {
+            let why = format!("a file may have {bytes} bytes, and one granule has {granule}");
+            let message = format!("no pool: {why}; raise RLIMIT_FSIZE (ulimit -f), or write a smaller granule");
+            return Err(BackingError::new(ErrorKind::Unavailable, message));
+        }
+        Ok(Self { granule, segment_bytes, segments: RwLock::default() })
+    }
+
+    /// How many frames a segment has, fewer than [`SEGMENT_STRIDE`].
+    pub(crate) fn frames_per_segment(&self) -> u64 {
+        self.segment_bytes.div_euclid(self.granule).min(SEGMENT_STRIDE.saturating_sub(1))
+    }
+
+    /// Makes the next segment.
+    pub(crate) fn open_another(&self) -> Result<(), Fault> {
+        let segment = Segment::open(self.segment_bytes)?;
+        self.segments.write().unwrap_or_else(PoisonError::into_inner).push(segment);
+        Ok(())
+    }
+
+    /// Maps a run at an offset of a window.
+    pub(crate) fn map(&self, window: &Window, offset: u64, run: Run, treatment: Treatment) -> Result<(), Fault> {
+        let access = treatment.access();
+        let bytes = run.frames.saturating_mul(self.granule);
+        self.with(run, access, |file, at| window.map(offset, bytes, file, at, treatment))
+    }
+
+    /// Gives the memory of a run back: it becomes a hole, which reads as zero.
+    pub(crate) fn punch(&self, run: Run) -> Result<(), Fault> {
+        strikes::check(Strike::Punch)?;
+        let bytes = run.frames.saturating_mul(self.granule);
+        self.with(run, Access::ReadWrite, |file, at| {
+            let mode = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+            rustix::io::retry_on_intr(|| rustix::fs::fallocate(file, mode, at, bytes))
+                .map_err(|errno| Fault::new("fallocate(FALLOC_FL_PUNCH_HOLE)", errno))
+        })
+    }
+
+    fn with(
+        &self,
+        run: Run,
+        access: Access,
+        act: impl FnOnce(BorrowedFd<'_>, u64) -> Result<(), Fault>,
+    ) -> Result<(), Fault> {
+        use std::os::fd::AsFd;
+        let segments = self.segments.read().unwrap_or_else(PoisonError::into_inner);
+        let number = usize::try_from(run.first.div_euclid(SEGMENT_STRIDE)).unwrap_or(usize::MAX);
+        let segment = segments.get(number).ok_or(Fault::new("a frame outside the pool", Errno::INVAL))?;
+        let file = match access {
+            Access::ReadWrite => segment.writable.as_fd(),
+            Access::ReadOnly => segment.read_only.as_fd(),
+        };
+        act(file, run.first.rem_euclid(SEGMENT_STRIDE).saturating_mul(self.granule))
+    }
+
+    /// Bytes of memory that the files hold, as the kernel counts them.
+    #[cfg(test)]
+    pub(crate) fn resident_bytes(&self) -> u64 {
+        let segments = self.segments.read().unwrap();
+        let blocks = segments.iter().map(|segment| rustix::fs::fstat(&segment.writable).unwrap().st_blocks);
+        u64::try_from(blocks.sum::<i64>()).unwrap().saturating_mul(512)
+    }
+}
+
+impl Segment {
+    fn open(bytes: u64) -> Result<Self, Fault> {
+        let writable = rustix::fs::memfd_create("leasehold-host-pool", MemfdFlags::CLOEXEC)
+            .map_err(|errno| Fault::new("memfd_create", errno))?;
+        rustix::fs::ftruncate(&writable, bytes).map_err(|errno| Fault::new("ftruncate", errno))?;
+        // A descriptor that is duplicated keeps its mode; one that is opened anew has a mode of its own.
+        let path = format!("/proc/self/fd/{}", writable.as_raw_fd());
+        let read_only = rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
+            .map_err(|errno| Fault::new("open(/proc/self/fd, O_RDONLY)", errno))?;
+        Ok(Self { writable, read_only })
+    }
+}
+
+/// The refusal of a pool that can't have its first segment.
+pub(crate) fn unavailable(fault: Fault) -> BackingError {
+    let advice = "the pool needs memfd_create (Linux 3.17), /proc mounted, and two free descriptors (ulimit -n)";
+    let message = format!("no pool: {fault}; {advice}");
+    BackingError::new(ErrorKind::Unavailable, message).with_native_code(i64::from(fault.errno.raw_os_error()))
+}

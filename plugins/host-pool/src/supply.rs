@@ -1,0 +1,96 @@
+//! Frames on their way to a region or prefix: obtained before anything is mapped, returned exactly on drop.
+//!
+//! In: what `Pool::obtain` found. Out: pieces to map, and on [`Supply::keep`] nothing more: they are the taker's. Dropped
+//! before that, parked frames are parked again as they were, holes are holes again, and what was charged is refunded; so
+//! a supply is dropped with no lock held.
+
+use crate::parked::Parcel;
+use crate::pool::Pool;
+use crate::prefix_memory::PrefixMemory;
+use crate::run::{Run, frames_of};
+use leasehold_plugin_api::HolderId;
+use std::sync::Arc;
+
+/// Consecutive frames of one kind.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Piece {
+    pub(crate) run: Run,
+    /// Who left bytes there and when they were parked; `None` for holes.
+    pub(crate) former: Option<(HolderId, u64)>,
+}
+
+impl Piece {
+    pub(crate) fn parked(parcel: Parcel) -> Self {
+        Self { run: parcel.run, former: Some((parcel.holder, parcel.age)) }
+    }
+
+    pub(crate) fn fresh(run: Run) -> Self {
+        Self { run, former: None }
+    }
+}
+
+/// The frames of one call, part by part.
+#[derive(Debug)]
+pub(crate) struct Supply<'a> {
+    pool: &'a Pool,
+    pub(crate) parts: Vec<Vec<Piece>>,
+    /// What was charged for the holes among them.
+    pub(crate) charged_bytes: u64,
+}
+
+impl<'a> Supply<'a> {
+    pub(crate) fn new(pool: &'a Pool, parts: Vec<Vec<Piece>>) -> Self {
+        Self { pool, parts, charged_bytes: 0 }
+    }
+
+    /// The frames are the taker's; answers the bytes that are newly owned.
+    pub(crate) fn keep(mut self) -> u64 {
+        self.parts.clear();
+        std::mem::take(&mut self.charged_bytes)
+    }
+}
+
+impl Drop for Supply<'_> {
+    fn drop(&mut self) {
+        let pieces = self.parts.iter().flatten().copied();
+        self.pool.take_back(pieces, self.charged_bytes);
+    }
+}
+
+/// How many frames the pieces are.
+pub(crate) fn frames_in(pieces: &[Piece]) -> u64 {
+    frames_of(pieces.iter().map(|piece| &piece.run))
+}
+
+/// What a call took out of regions under their locks, for `Pool::settle` once no lock is held.
+#[derive(Debug, Default)]
+pub(crate) struct Returns {
+    /// Frames that are behind nothing any more, and who left bytes in them.
+    pub(crate) frames: Vec<(Run, HolderId)>,
+    /// Shares in prefixes.
+    pub(crate) memories: Vec<Arc<PrefixMemory>>,
+    /// Charged bytes that were given back although their mapping could not be removed.
+    pub(crate) emptied_bytes: u64,
+    /// Frames that were given back earlier, and whose mapping is gone now.
+    pub(crate) residue: Vec<Run>,
+}
+
+impl Returns {
+    /// Private frames that are behind nothing any more.
+    pub(crate) fn add_frames(&mut self, runs: Vec<(u64, Run)>, holder: HolderId) {
+        self.frames.extend(runs.into_iter().map(|(_, run)| (run, holder)));
+    }
+
+    /// Residue whose mapping is gone.
+    pub(crate) fn add_residue(&mut self, runs: Vec<(u64, Run)>) {
+        self.residue.extend(runs.into_iter().map(|(_, run)| run));
+    }
+
+    /// Frames that stay behind a mapping which could not be removed: what is in them goes, they are nobody's. What the
+    /// supply charged for holes among them it refunds itself.
+    pub(crate) fn abandon(&mut self, pieces: Vec<Piece>, pool: &Pool) {
+        let parked = pieces.iter().filter(|piece| piece.former.is_some());
+        let emptied: Vec<Run> = parked.map(|piece| piece.run).filter(|run| pool.empty(*run).is_ok()).collect();
+        self.emptied_bytes = self.emptied_bytes.saturating_add(pool.bytes(frames_of(&emptied)));
+    }
+}

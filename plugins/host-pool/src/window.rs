@@ -1,0 +1,145 @@
+//! One owned range of addresses through which frames are seen: made by mmap, given back by [`Window::close`] or on drop.
+//!
+//! In: offsets and sizes in bytes, and files. Out: the base address, and a [`Fault`] where the kernel refuses. It knows
+//! neither frames nor granules. Offsets that leave the window answer `EINVAL`; nothing panics.
+#![expect(unsafe_code, reason = "owns the addresses that files are mapped at, and zeroes what others left there")]
+
+use crate::strikes::{self, Strike};
+use leasehold_host_memory::sys::{self, Counting};
+use leasehold_host_memory::{AddressSpace, Fault};
+use leasehold_plugin_api::{Address, HostAccess};
+use rustix::io::Errno;
+use rustix::mm::{MapFlags, ProtFlags};
+use std::os::fd::BorrowedFd;
+
+/// Which of a segment's descriptors a mapping goes through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Access {
+    ReadWrite,
+    ReadOnly,
+}
+
+/// How frames are mapped, by what is in them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Treatment {
+    /// Holes: pages come at the first touch, and read as zero.
+    Fresh,
+    /// Resident, and the taker may see what is there.
+    Resident,
+    /// Resident, and nobody may see what is there: it is zeroed before the call returns.
+    Scrubbed,
+    /// For reading alone, for ever.
+    ReadOnly,
+}
+
+impl Treatment {
+    pub(crate) fn access(self) -> Access {
+        if self == Treatment::ReadOnly { Access::ReadOnly } else { Access::ReadWrite }
+    }
+}
+
+/// One owned range of addresses, inaccessible at first.
+#[derive(Debug)]
+pub(crate) struct Window {
+    /// Invariant 1: this value is its only owner, so nobody else maps, unmaps or protects a page of it.
+    ///
+    /// Invariant 2: nothing refers to bytes that are mapped over, withdrawn or closed. The host promises it: it decommits,
+    /// unmaps and releases only what no buffer lends out.
+    space: AddressSpace,
+}
+
+/// The claim that the CPU can touch what is committed here.
+pub(crate) fn host_access() -> HostAccess {
+    // SAFETY: committed bytes are pages of a file that nobody shrinks, mapped readable and writable into one `Window`
+    // (1). `Frames` gives each frame to one owner, so it is mapped in a second place only as a sealed prefix, read-only.
+    // The pool writes to it only before the commit returns, and takes it away only on the host's word (2).
+    unsafe { HostAccess::direct() }
+}
+
+impl Window {
+    /// Takes `bytes` of address space, in whole pages, at a multiple of `align`, a power of two.
+    pub(crate) fn reserve(bytes: u64, align: u64) -> Result<Self, Fault> {
+        Ok(Self { space: AddressSpace::reserve(bytes, align, Counting::Uncounted)? })
+    }
+
+    /// Where it begins.
+    pub(crate) fn base(&self) -> Address {
+        self.space.base()
+    }
+
+    /// Maps a part of a file. On failure part of it may be mapped.
+    pub(crate) fn map(
+        &self,
+        offset: u64,
+        bytes: u64,
+        file: BorrowedFd<'_>,
+        file_offset: u64,
+        treatment: Treatment,
+    ) -> Result<(), Fault> {
+        let base = self.space.part(offset, bytes)?;
+        self.map_file(base, bytes, file, file_offset, treatment.access())?;
+        match treatment {
+            Treatment::Fresh | Treatment::ReadOnly => Ok(()),
+            Treatment::Resident => {
+                // The pages are there; where the kernel maps them at the first touch instead, that is as good.
+                // SAFETY: the part is within the window (1), mapped just now.
+                let _ = unsafe { sys::populate(base, bytes) };
+                Ok(())
+            }
+            Treatment::Scrubbed => self.scrub(base, bytes),
+        }
+    }
+
+    fn map_file(
+        &self,
+        base: Address,
+        bytes: u64,
+        file: BorrowedFd<'_>,
+        file_offset: u64,
+        access: Access,
+    ) -> Result<(), Fault> {
+        strikes::check(Strike::Map)?;
+        let call = "mmap(MAP_SHARED, MAP_FIXED)";
+        let length = sys::length(call, bytes)?;
+        let protection = match access {
+            Access::ReadWrite => ProtFlags::READ | ProtFlags::WRITE,
+            Access::ReadOnly => ProtFlags::READ,
+        };
+        let flags = MapFlags::SHARED | MapFlags::FIXED | MapFlags::NORESERVE;
+        // SAFETY: the part that MAP_FIXED replaces is within the window (1), and nothing refers to it (2).
+        let mapped = unsafe { rustix::mm::mmap(base.to_pointer(), length, protection, flags, file, file_offset) };
+        mapped.map(|_| ()).map_err(|errno| Fault::new(call, errno))
+    }
+
+    /// Zeroes a part that this call has mapped readable and writable.
+    fn scrub(&self, base: Address, bytes: u64) -> Result<(), Fault> {
+        // SAFETY: the part is within the window (1), mapped just now.
+        match unsafe { sys::populate(base, bytes) } {
+            // A kernel before 5.14 doesn't know the advice: the pages come one by one.
+            Err(fault) if fault.errno != Errno::INVAL => return Err(fault),
+            _ => {}
+        }
+        let length = sys::length("zeroing", bytes)?;
+        // SAFETY: the part is within the window (1) and was mapped writable by the caller; the file is longer than what is
+        // mapped of it; the host has not been told of the part yet, so nothing refers to it (2).
+        unsafe { base.to_pointer::<u8>().write_bytes(0, length) };
+        Ok(())
+    }
+
+    /// Puts inaccessible space in the place of a part: whatever was mapped there is there no longer. On failure it still
+    /// is.
+    pub(crate) fn withdraw(&self, offset: u64, bytes: u64) -> Result<(), Fault> {
+        strikes::check(Strike::Withdraw)?;
+        let base = self.space.part(offset, bytes)?;
+        // SAFETY: the part is within the window (1), and the host has no use for its bytes (2).
+        unsafe { sys::replace(base, bytes) }
+    }
+
+    /// Gives the addresses back and all that is mapped there, or the window itself where the kernel refuses.
+    pub(crate) fn close(self) -> Result<(), (Self, Fault)> {
+        if let Err(fault) = strikes::check(Strike::Unmap) {
+            return Err((self, fault));
+        }
+        self.space.close().map_err(|(space, fault)| (Self { space }, fault))
+    }
+}
