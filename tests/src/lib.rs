@@ -1,8 +1,9 @@
-//! What the suites share: a backing that fails where it is told to, what the kernel says of a process, what the host
+//! What the suites share: hosts to run on, a backing that fails where it is told to, what the kernel says of a process, what the host
 //! logs, where the plugins are, and a backing that parks memory.
 
 pub mod build;
 pub mod fault;
+pub mod ground;
 pub mod log;
 pub mod observe;
 pub mod parking;
@@ -10,4 +11,12 @@ pub mod plugins;
 
 // Linked in, so that the suites can run over the built-in twin of each library.
 use leasehold_host_mmap as _;
+use leasehold_host_pool as _;
 use leasehold_rogue as _;
+
+/// Whether every byte is `mark`: by comparing memory with itself, since a byte at a time is slow where nothing is
+/// optimised.
+#[must_use]
+pub fn is_all(bytes: &[u8], mark: u8) -> bool {
+    bytes.first().is_none_or(|first| *first == mark && bytes[1..] == bytes[..bytes.len() - 1])
+}

@@ -111,6 +111,30 @@ pub fn resident_bytes(base: Address, bytes: u64) -> u64 {
     u64::try_from(present).expect("a count fits") * page
 }
 
+/// Resident bytes of some ranges, a page that is mapped at n addresses counting 1/n at each: `Pss` of `/proc/self/smaps`,
+/// of the mappings that lie within one of the ranges.
+///
+/// # Panics
+///
+/// Where `/proc` is not mounted.
+#[must_use]
+pub fn proportional_bytes(ranges: &[(Address, u64)]) -> u64 {
+    let smaps = std::fs::read_to_string("/proc/self/smaps").expect("/proc/self/smaps");
+    let (mut is_within, mut kib) = (false, 0);
+    for line in smaps.lines() {
+        if line.split_once(' ').is_some_and(|(range, _)| range.contains('-')) {
+            let mapping = Mapping::parse(line);
+            let holds =
+                |(base, bytes): &(Address, u64)| mapping.start >= base.get() && mapping.end <= base.get() + bytes;
+            is_within = ranges.iter().any(holds);
+        } else if let Some(pss) = line.strip_prefix("Pss:").filter(|_| is_within) {
+            let figure = pss.trim().trim_end_matches(" kB");
+            kib += figure.parse::<u64>().expect("a number of kB");
+        }
+    }
+    kib << 10
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,15 +1,13 @@
 //! What buffers, sets and allocations do where systems of this kind have gone wrong: shrinking, odd sizes, figures that
 //! overflow, misuse of a region, planes that are left uneven.
 
-mod common;
-
-use common::{GIB, KIB, LIMIT, MIB, grounds};
 use leasehold::{AllocationSpec, BackingHandle, BufferSpec, Domain, ErrorKind, GrowthPolicy, Host, HostAccess};
 use leasehold_plugin_api::{
     self as api, AllocateRequest, AllocationId, Backing, BackingError, CommitRange, Description, HolderId, MemoryRole,
     RegionId, ReleaseOutcome, ReleaseTarget, ReserveRequest, VirtualBacking,
 };
 use leasehold_tests::fault::{Call, Fault, Faults, Strikes, host_mmap};
+use leasehold_tests::ground::{GIB, KIB, LIMIT, MIB, grounds};
 use leasehold_tests::observe::{mappings_in, open_bytes, resident_bytes};
 use std::collections::HashSet;
 

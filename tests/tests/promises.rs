@@ -1,9 +1,6 @@
 //! What an engine is promised, over the built-in backing, the same one loaded from its library, and one that charges by
 //! itself.
 
-mod common;
-
-use common::{GIB, KIB, LIMIT, MIB, grounds};
 use leasehold::{
     Accounting, AuthorityId, BufferSpec, Description, DeviceKey, Domain, ErrorKind, Host, HostAccess, Requirements,
 };
@@ -12,6 +9,7 @@ use leasehold_plugin_api::{
     PrefixRequest, Region, RegionId, ReleaseOutcome, ReleaseTarget, ReserveRequest, SharedMapping, VirtualBacking,
 };
 use leasehold_tests::fault::{Books, Call, Faults};
+use leasehold_tests::ground::{GIB, KIB, LIMIT, MIB, grounds};
 use leasehold_tests::observe::{is_taken_whole, open_bytes, resident_bytes};
 use std::sync::{Arc, Mutex};
 

@@ -23,6 +23,17 @@ pub(crate) struct Unreturned {
     pub(super) remaining_bytes: u64,
     /// What is mapped in it: these live as long.
     pub(super) prefixes: Vec<Arc<PrefixMemory>>,
+    /// Whether it was made at all.
+    pub(super) existence: Existence,
+}
+
+/// Whether what is to go back was made at all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Existence {
+    Certain,
+    /// The call that would have made it broke off, or its answer was not believed: an id that the backing doesn't know
+    /// was never made.
+    InDoubt,
 }
 
 impl Unreturned {
@@ -34,7 +45,7 @@ impl Unreturned {
         lease: Option<Lease>,
     ) -> Self {
         let addresses = base.checked_add(bytes).map(|end| (base, end));
-        Self { addresses, ..Self::unseen(Target::Memory(target), owned_bytes, lease) }
+        Self { addresses, existence: Existence::Certain, ..Self::unseen(Target::Memory(target), owned_bytes, lease) }
     }
 
     /// The same, with the prefixes that are mapped in it.
@@ -47,12 +58,13 @@ impl Unreturned {
     pub(super) fn prefix(memory: PrefixMemory) -> Self {
         let PrefixMemory { id, window, bytes, lease, .. } = memory;
         let addresses = window.checked_add(bytes).map(|end| (window, end));
-        Self { addresses, ..Self::unseen(Target::Prefix(id), bytes, lease) }
+        Self { addresses, existence: Existence::Certain, ..Self::unseen(Target::Prefix(id), bytes, lease) }
     }
 
     /// What nobody has seen: refused after it was made, or made before a call broke off.
     pub(super) fn unseen(target: Target, owned_bytes: u64, lease: Option<Lease>) -> Self {
-        Self { target, addresses: None, lease, remaining_bytes: owned_bytes, prefixes: Vec::new() }
+        let (addresses, prefixes) = (None, Vec::new());
+        Self { target, addresses, lease, remaining_bytes: owned_bytes, prefixes, existence: Existence::InDoubt }
     }
 }
 

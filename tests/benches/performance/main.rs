@@ -4,7 +4,7 @@
 //! fails on a time; docs/performance.md says how each row is measured.
 //!
 //! ```text
-//!   main ──┬─► growth, crossing, reallocation, leases, loading ──► table ─► standard output
+//!   main ──┬─► growth, crossing, reallocation, leases, loading, sharing ──► table ─► standard output
 //!          │        each uses: harness (samples side by side), hosts (a host for each door)
 //!          └─► child: one variant in a process of its own, for peaks and for first loads
 //! ```
@@ -20,6 +20,7 @@ mod leases;
 mod loading;
 mod machine;
 mod reallocation;
+mod sharing;
 mod table;
 
 use table::Table;
@@ -28,7 +29,7 @@ use table::Table;
 type Measure = fn(&mut Table);
 
 /// What is measured, by the name that picks it.
-const THEMES: [(&str, Measure); 7] = [
+const THEMES: [(&str, Measure); 8] = [
     ("committed", growth::within_the_committed_part),
     ("crossing", crossing::measure),
     ("steps", growth::in_large_steps),
@@ -36,6 +37,7 @@ const THEMES: [(&str, Measure); 7] = [
     ("reallocation", reallocation::measure),
     ("leases", leases::measure),
     ("loading", loading::measure),
+    ("sharing", sharing::measure),
 ];
 
 fn main() {

@@ -2,7 +2,7 @@
 
 use super::{CheckedBacking, quietly};
 use crate::backing::made::contain;
-use crate::backing::quarantine::{ReapReport, Target, Unreturned};
+use crate::backing::quarantine::{Existence, ReapReport, Target, Unreturned};
 use crate::error::{Operation, Unreleased};
 use crate::governor::Lease;
 use leasehold_plugin_api::{BackingError, ErrorKind, ReleaseOutcome, ReleaseTarget, SharedMapping};
@@ -25,12 +25,10 @@ impl CheckedBacking {
     }
 
     /// Gives back what nobody has seen: refused after it was made, or made before a call broke off, under the id that
-    /// was asked for. An id that the backing doesn't know was never made.
+    /// was asked for.
     pub(super) fn give_back_unseen(&self, target: Target, lease: Option<Lease>, owned_bytes: u64) {
-        match self.try_release(Unreturned::unseen(target, owned_bytes, lease)).map_err(|kept| *kept) {
-            Err((_, error)) if error.kind() == ErrorKind::UnknownId => {}
-            Err((entry, _)) => self.lock_quarantine().push(entry),
-            Ok(()) => {}
+        if let Err(kept) = self.try_release(Unreturned::unseen(target, owned_bytes, lease)) {
+            self.lock_quarantine().push(kept.0);
         }
     }
 
@@ -62,6 +60,7 @@ impl CheckedBacking {
                 self.let_go_of(&mut entry);
                 return Ok(());
             }
+            ReleaseOutcome::Failed(error) if was_never_made(&entry, &error) => return Ok(()),
             ReleaseOutcome::Failed(error) => (entry.remaining_bytes, error),
             ReleaseOutcome::Quarantined { remaining_bytes, error } => {
                 (remaining_bytes.min(entry.remaining_bytes), error)
@@ -108,6 +107,10 @@ impl CheckedBacking {
     pub(super) fn lock_quarantine(&self) -> MutexGuard<'_, Vec<Unreturned>> {
         self.quarantine.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn was_never_made(entry: &Unreturned, error: &BackingError) -> bool {
+    entry.existence == Existence::InDoubt && error.kind() == ErrorKind::UnknownId
 }
 
 fn operation(target: Target) -> Operation {
