@@ -4,7 +4,7 @@
 //! things well but one. What it makes and ends it logs, so a test can count that whatever was made was also given back.
 
 use leasehold::{
-    AllocationSpec, BackingHandle, BackingState, Buffer, BufferSpec, Domain, Error, ErrorKind, Host, Stage,
+    AllocationSpec, BackingHandle, BackingState, Buffer, BufferSpec, Domain, Error, ErrorKind, Host, MemoryRole, Stage,
 };
 use leasehold_tests::log::Log;
 use leasehold_tests::plugins::{self, Registry};
@@ -368,6 +368,39 @@ fn a_panic_in_commit_is_an_error_and_charges_nothing() {
         assert_eq!((buffer.len(), buffer.committed(), scene.used()), (0, 0, 0));
         drop(buffer);
         scene.assert_cleaned_up(&liar, words);
+    });
+}
+
+#[test]
+fn of_a_trim_what_the_books_got_back_is_believed() {
+    with_liar("trim-more", |scene| {
+        let liar = scene.liar();
+        assert_eq!(scene.used(), 2 * GRANULE);
+        assert_eq!(scene.host.trim(&liar, 1).expect("trims"), 2 * GRANULE);
+        assert_eq!((scene.used(), scene.host.trim(&liar, 1).expect("has nothing left")), (0, 0));
+        scene.buffer(&liar).expect("its answer is not asked for, so it breaks nothing");
+    });
+    with_liar("trim-more", |scene| {
+        let limit = scene.host.snapshot().domain(Domain::Host).expect("has books").limit_bytes;
+        let all = scene.host.governor().lease(Domain::Host, limit, MemoryRole::KvCache);
+        assert_eq!(all.expect("the liar gives what it has").bytes(), limit);
+    });
+}
+
+#[test]
+fn a_panic_in_trim_gives_nothing_and_takes_it_out_of_service() {
+    with_liar("panic-in-trim", |scene| {
+        let liar = scene.liar();
+        let governor = scene.host.governor();
+        let limit = scene.host.snapshot().domain(Domain::Host).expect("has books").limit_bytes;
+        let all = governor.lease(Domain::Host, limit, MemoryRole::KvCache).expect("fits");
+        let refused = governor.lease(Domain::Host, 1, MemoryRole::KvCache).expect_err("nobody gives");
+        assert_eq!(refused.kind(), ErrorKind::TierExhausted, "{refused}");
+        assert_eq!(scene.used(), limit);
+        drop(all);
+        let words = "trim: the plugin panicked: told to: PanicInTrim";
+        scene.assert_retired(&liar, words);
+        assert!(scene.log.has("liar", "trim failed: the plugin panicked"), "{:?}", scene.log.lines());
     });
 }
 

@@ -2,12 +2,13 @@
 
 use leasehold::{
     AllocationSpec, BackingHandle, BufferSpec, Domain, Error, ErrorKind, Governor, GrowthPolicy, HolderId, Host, Lease,
-    MemoryRole, Reclaim, ReclaimOrder, Registration, Shortfall, StepScope,
+    MemoryRole, PrefixSpec, Reclaim, ReclaimOrder, Registration, Shortfall, StepScope,
 };
 use leasehold_plugin_api as api;
 use leasehold_tests::fault::{Books, Call, Fault, Faults, FaultyBacking, Strikes, host_mmap};
 use leasehold_tests::log::Log;
 use leasehold_tests::parking::ParkingBacking;
+use leasehold_tests::plugins::Registry;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Barrier, Mutex, OnceLock};
 
@@ -34,7 +35,7 @@ fn faulty(limit_bytes: u64, books: fn(api::HostServices) -> Books) -> (Faults, H
     (faults, host, backing)
 }
 
-/// A host whose backing keeps the books, and has parked memory or will have.
+/// A host with a backing that keeps the books and parks what is decommitted, and one that does neither.
 fn parking(limit_bytes: u64) -> (Faults, Host, BackingHandle) {
     let faults = Faults::new();
     let steered = faults.clone();
@@ -42,7 +43,12 @@ fn parking(limit_bytes: u64) -> (Faults, Host, BackingHandle) {
         let parking = ParkingBacking::new(host_mmap(services)?, 0);
         Ok(Box::new(FaultyBacking::new(Box::new(parking), &steered, Books::OfItsHost(services))))
     };
-    let host = Host::builder().limit(Domain::Host, limit_bytes).with_backing("parking", create).load().unwrap();
+    let host = Host::builder()
+        .limit(Domain::Host, limit_bytes)
+        .with_backing("parking", create)
+        .with_backing("host-mmap", host_mmap)
+        .load()
+        .unwrap();
     let backing = host.backing("parking").unwrap();
     (faults, host, backing)
 }
@@ -232,6 +238,20 @@ mod asking {
             assert_eq!(asked.names(), ["theirs", "nobody's"]);
             assert_eq!(used(&governor), 6 * PAGE);
         }
+    }
+
+    #[test]
+    fn a_holder_is_not_asked_to_make_room_for_its_prefix() {
+        let host = Registry::new().backing("shares", "builtin", "backing = \"shared-only\"").host();
+        let (governor, asked, mine) = (host.governor(), Asked::default(), HolderId::new(7));
+        governor.set_limit(Domain::Host, 2 * PAGE).unwrap();
+        let _others = lease(&governor, PAGE).unwrap();
+        let _mine = asked.miser(&governor, "mine", ReclaimOrder::new().holder(mine));
+        let _theirs = asked.miser(&governor, "theirs", ReclaimOrder::new());
+        let spec = PrefixSpec::new(2 * PAGE).holder(mine);
+        let refused = host.prefix(&host.backing("shares").unwrap(), &spec).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::TierExhausted, "{refused}");
+        assert_eq!(asked.take(), [("theirs", PAGE)]);
     }
 
     #[test]
@@ -532,16 +552,15 @@ mod parked {
 
     #[test]
     fn what_is_committed_ahead_takes_parked_memory() {
-        let (_, host, backing) = parking(8 * PAGE);
+        let (faults, host, backing) = parking(8 * PAGE);
         let mut parks = host.buffer(&backing, &BufferSpec::new(MIB)).unwrap();
         parks.grow_to(8 * PAGE).unwrap();
         parks.shrink_to(0).unwrap();
-        let mut other = lease(&host.governor(), PAGE).expect("a page is given up");
-        other.shrink(PAGE);
         let spec = BufferSpec::new(MIB).growth(GrowthPolicy::Step(4 * PAGE));
-        let mut buffer = host.buffer(&backing, &spec).unwrap();
+        let mut buffer = host.buffer(&host.backing("host-mmap").unwrap(), &spec).unwrap();
         buffer.grow_to(1).unwrap();
-        assert_eq!((buffer.committed(), used(&host.governor())), (4 * PAGE, 7 * PAGE));
+        assert_eq!((buffer.committed(), faults.count(Call::Trim)), (4 * PAGE, 1), "the whole step");
+        assert_eq!(used(&host.governor()), 8 * PAGE);
     }
 
     #[test]
