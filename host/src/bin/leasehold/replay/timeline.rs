@@ -13,6 +13,8 @@ use std::time::Duration;
 
 /// About as many as a chart has pixels for; even, so that neighbours pair up.
 const MOST_BUCKETS: usize = 512;
+/// No chart shows less, and a width of nothing would never grow.
+const SHORTEST: Duration = Duration::from_millis(1);
 /// Quantiles to within a sixteenth, which no chart shows, at five kilobytes a bucket.
 const SIGNIFICANT_FIGURES: u8 = 1;
 /// A call that takes longer counts as this long among the quantiles; the maximum is exact.
@@ -54,14 +56,15 @@ pub(super) struct TimelineRecorder {
     /// At most [`MOST_BUCKETS`]; the last is the one of the newest step.
     buckets: Vec<Bucket>,
     width: Duration,
-    /// One without anything in it, to make others from.
-    empty: Bucket,
+    /// To make others from.
+    empty: Histogram<u64>,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 struct Bucket {
     most: Held,
-    growth: Histogram<u64>,
+    /// Made for the first growth call: idle time costs no memory.
+    growth: Option<Histogram<u64>>,
     slowest_ns: u64,
 }
 
@@ -71,10 +74,9 @@ impl TimelineRecorder {
     /// # Errors
     /// None in practice: the bounds of histograms are constants.
     pub(super) fn new(step: Duration) -> Result<Self, CreationError> {
-        let growth = Histogram::new_with_max(LONGEST_NS, SIGNIFICANT_FIGURES)?;
-        let empty = Bucket { most: Held::default(), growth, slowest_ns: 0 };
-        let width = step.max(Duration::from_nanos(1));
-        Ok(Self { buckets: vec![empty.clone()], width, empty })
+        let empty = Histogram::new_with_max(LONGEST_NS, SIGNIFICANT_FIGURES)?;
+        let width = step.max(SHORTEST);
+        Ok(Self { buckets: vec![Bucket::default()], width, empty })
     }
 
     /// A step begins, no earlier than the one before; what is recorded next belongs to it.
@@ -84,7 +86,7 @@ impl TimelineRecorder {
         }
         let wanted = self.bucket_of(clock).saturating_add(1);
         if wanted > self.buckets.len() {
-            self.buckets.resize(wanted, self.empty.clone());
+            self.buckets.resize(wanted, Bucket::default());
         }
     }
 
@@ -94,13 +96,13 @@ impl TimelineRecorder {
         }
     }
 
-    /// Allocates nothing.
+    /// Allocates for the first call of a bucket only.
     pub(super) fn record_growth(&mut self, elapsed: Duration) {
         let Some(bucket) = self.buckets.last_mut() else {
             return;
         };
         let nanoseconds = u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX);
-        bucket.growth.saturating_record(nanoseconds);
+        bucket.growth.get_or_insert_with(|| self.empty.clone()).saturating_record(nanoseconds);
         bucket.slowest_ns = bucket.slowest_ns.max(nanoseconds);
     }
 
@@ -121,7 +123,7 @@ impl TimelineRecorder {
         let mut merged: Vec<Bucket> = Vec::with_capacity(MOST_BUCKETS);
         for (position, bucket) in self.buckets.drain(..).enumerate() {
             match merged.last_mut() {
-                Some(first) if !position.is_multiple_of(2) => first.merge(&bucket),
+                Some(first) if !position.is_multiple_of(2) => first.merge(bucket),
                 _ => merged.push(bucket),
             }
         }
@@ -131,18 +133,23 @@ impl TimelineRecorder {
 }
 
 impl Bucket {
-    fn merge(&mut self, later: &Self) {
+    fn merge(&mut self, later: Self) {
         self.most = self.most.or_more(later.most);
         self.slowest_ns = self.slowest_ns.max(later.slowest_ns);
-        // The bounds of both are the same, so that every value fits.
-        let _ = self.growth.add(&later.growth);
+        match (&mut self.growth, later.growth) {
+            // The bounds of both are the same, so that every value fits.
+            (Some(growth), Some(more)) => _ = growth.add(more),
+            (growth @ None, more) => *growth = more,
+            (Some(_), None) => {}
+        }
     }
 
     fn growth(&self) -> Option<GrowthLatency> {
+        let histogram = self.growth.as_ref()?;
         // A quantile is the top of its bucket, which may lie above the largest value.
-        let quantile = |q| self.growth.value_at_quantile(q).min(self.slowest_ns);
-        (!self.growth.is_empty()).then(|| GrowthLatency {
-            calls: self.growth.len(),
+        let quantile = |q| histogram.value_at_quantile(q).min(self.slowest_ns);
+        Some(GrowthLatency {
+            calls: histogram.len(),
             p50_ns: quantile(0.50),
             p99_ns: quantile(0.99),
             max_ns: self.slowest_ns,
@@ -213,14 +220,14 @@ mod tests {
 
     #[test]
     fn a_run_of_any_length_keeps_within_the_bound_and_loses_no_peak_or_call() {
-        let steps = 1_000_000;
-        let timeline = recorded((0..steps).map(|step| (STEP * step, u64::from(step == 123_456) * 7 + 1)));
+        let steps = 100_000;
+        let timeline = recorded((0..steps).map(|step| (STEP * step, u64::from(step == 54_321) * 7 + 1)));
         assert!(timeline.points.len() <= MOST_BUCKETS && timeline.points.len() > MOST_BUCKETS / 2);
         assert_eq!(timeline.points.iter().map(|point| point.most.running).max(), Some(8));
         let calls: u64 = timeline.points.iter().filter_map(|point| point.growth).map(|growth| growth.calls).sum();
         assert_eq!(calls, u64::from(steps));
         let peak = timeline.points.iter().find(|point| point.most.running == 8).unwrap();
-        assert!((peak.at..peak.at + timeline.width).contains(&(STEP * 123_456)));
+        assert!((peak.at..peak.at + timeline.width).contains(&(STEP * 54_321)));
     }
 
     #[test]
