@@ -205,6 +205,40 @@ fn replay_says_what_an_infinite_prefix_cache_would_hit() {
 }
 
 #[test]
+fn replay_writes_a_page_that_needs_nothing_else() {
+    let (folder, _) = registry(HOST_MMAP);
+    let trace = "a <b> & c.jsonl";
+    fs::write(folder.path().join(trace), SHARED_PROMPTS).unwrap();
+    let output = leasehold(folder.path(), &["replay", trace, "--max-context", "1024", "--report", "report.html"]);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    assert!(stderr(&output).contains("report: report.html"), "{output:?}");
+    let page = fs::read_to_string(folder.path().join("report.html")).unwrap();
+    assert!(page.starts_with("<!doctype html>") && page.ends_with("</html>\n"), "{page}");
+    assert_eq!(page.matches("<svg ").count(), 9, "three charts of three strategies");
+    assert!(page.contains("Replay of a &lt;b&gt; &amp; c.jsonl") && !page.contains("<b>"), "{page}");
+    for text in ["infinite cache would hit 512 of 1300", "64.0 MiB", "qwen2.5-0.5b, per-layer", "map operations"] {
+        assert!(page.contains(text), "{text}");
+    }
+}
+
+#[test]
+fn a_report_that_cannot_be_written_is_refused_before_the_replay() {
+    let (folder, _) = registry(HOST_MMAP);
+    fs::write(folder.path().join("trace.jsonl"), SHARED_PROMPTS).unwrap();
+    for (report, why) in [
+        ("gone/report.html", "can't be opened: No such file or directory"),
+        (".", "can't be opened: Is a directory"),
+        ("trace.jsonl", "is the trace itself; name another file"),
+    ] {
+        let output = leasehold(folder.path(), &["replay", "trace.jsonl", "--report", report]);
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        assert!(stderr(&output).contains(&format!("report {report:?}: {why}")), "{output:?}");
+        assert!(stdout(&output).is_empty() && !stderr(&output).contains("replaying"), "{output:?}");
+    }
+    assert_eq!(fs::read_to_string(folder.path().join("trace.jsonl")).unwrap(), SHARED_PROMPTS);
+}
+
+#[test]
 fn replay_with_rows_of_odd_bytes_keeps_every_row() {
     let (folder, _) = registry(HOST_MMAP);
     let model = "layers=3,kv_heads=1,head_dim=27,element_bytes=1,context=700";

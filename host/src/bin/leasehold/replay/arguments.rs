@@ -90,6 +90,10 @@ pub(crate) struct ReplayArguments {
     #[arg(long)]
     pub(super) no_touch: bool,
 
+    /// Write a page with charts over trace time: one HTML file that needs nothing else
+    #[arg(long, value_name = "FILE")]
+    pub(super) report: Option<PathBuf>,
+
     /// Print JSON
     #[arg(long)]
     pub(super) json: bool,

@@ -2,6 +2,7 @@
 
 use super::arguments::ReplayArguments;
 use super::outcome::{Run, RunSummary};
+use super::report::{ReportFile, page};
 use super::scheduler::{ReplayOptions, replay};
 use super::setup::Setup;
 use super::store::CacheStore;
@@ -31,24 +32,48 @@ pub(crate) fn run(registry: Option<PathBuf>, arguments: &ReplayArguments) -> Res
     let trace = trace(arguments)?;
     let (host, backings) = host(registry, arguments, &trace)?;
     say_where_from(&host, &backings);
-    let setup = Setup::new(arguments, &trace, &backings).map_err(Failure::does_not_hold)?;
+    let setup = Setup::new(arguments, &trace, &host, &backings).map_err(Failure::does_not_hold)?;
+    let report = report_file(arguments)?;
     let mut runs = Vec::new();
-    for (backing, strategy) in
-        backings.iter().flat_map(|one| strategies(arguments, &trace, one).into_iter().map(move |s| (one, s)))
-    {
-        match run_one(&host, backing, strategy, &trace, arguments) {
-            Ok(run) => runs.push(run),
-            Err(failure) => {
-                // What was measured before is not lost.
-                print(&setup, &runs, arguments)?;
-                return Err(failure);
-            }
-        }
-    }
+    let outcome = run_all(&host, &backings, &trace, arguments, &mut runs);
+    // What was measured before a failure is not lost.
     print(&setup, &runs, arguments)?;
+    if let Some(report) = report {
+        write_report(report, &setup, &runs)?;
+    }
+    outcome?;
     if runs.iter().all(|run| run.summary.completed == 0) {
         return Err(Failure::does_not_hold("no request was completed by any strategy; see the refusals"));
     }
+    Ok(())
+}
+
+fn run_all(
+    host: &Host,
+    backings: &[BackingHandle],
+    trace: &Trace,
+    arguments: &ReplayArguments,
+    runs: &mut Vec<Run>,
+) -> Result<(), Failure> {
+    for backing in backings {
+        for strategy in strategies(arguments, trace, backing) {
+            runs.push(run_one(host, backing, strategy, trace, arguments)?);
+        }
+    }
+    Ok(())
+}
+
+/// The file for the report, if one is asked for; a path that can't be written is refused before any run.
+fn report_file(arguments: &ReplayArguments) -> Result<Option<ReportFile>, Failure> {
+    let trace = arguments.trace.as_deref();
+    let file = arguments.report.as_ref().map(|path| ReportFile::open(path, trace));
+    file.transpose().map_err(Failure::unusable)
+}
+
+fn write_report(report: ReportFile, setup: &Setup, runs: &[Run]) -> Result<(), Failure> {
+    let page = page(setup, runs).map_err(Failure::does_not_hold)?;
+    let path = report.write(&page).map_err(Failure::unusable)?;
+    output::say(&output::clean(&format!("report: {}", path.display())));
     Ok(())
 }
 

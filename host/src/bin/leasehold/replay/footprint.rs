@@ -32,17 +32,22 @@ impl Footprint {
     /// Notes a peak of what tokens need, which only rises between closes: noting before each close, and at the end of a
     /// step, finds it exactly.
     pub(super) fn note_peak(&mut self) {
-        self.peak_ideal_bytes = self.peak_ideal_bytes.max(self.ideal_bytes());
+        self.peak_ideal_bytes = self.peak_ideal_bytes.max(self.live_bytes());
     }
 
     /// Counts one step, with what it starts from.
     pub(super) fn count_step(&mut self, owned_bytes: u64) {
         self.owned_byte_steps = self.owned_byte_steps.saturating_add(owned_bytes.into());
-        self.ideal_byte_steps = self.ideal_byte_steps.saturating_add(self.ideal_bytes());
+        self.ideal_byte_steps = self.ideal_byte_steps.saturating_add(self.live_bytes());
+    }
+
+    /// What the tokens that are held need now.
+    pub(super) fn ideal_bytes(&self) -> u64 {
+        saturated(self.live_bytes())
     }
 
     pub(super) fn peak_ideal_bytes(&self) -> u64 {
-        u64::try_from(self.peak_ideal_bytes).unwrap_or(u64::MAX)
+        saturated(self.peak_ideal_bytes)
     }
 
     /// The share of owned bytes, over all steps, that no token needed; 0 where nothing was owned.
@@ -55,9 +60,13 @@ impl Footprint {
         }
     }
 
-    fn ideal_bytes(&self) -> u128 {
+    fn live_bytes(&self) -> u128 {
         self.live_tokens.saturating_mul(self.bytes_per_token.into())
     }
+}
+
+fn saturated(bytes: u128) -> u64 {
+    u64::try_from(bytes).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use super::latency::GrowthLatency;
 use super::prefix::PrefixUse;
 use super::strategy::StrategyName;
+use super::timeline::Timeline;
 
 /// One strategy on one backing.
 #[derive(Debug)]
@@ -13,7 +14,7 @@ pub(crate) struct Run {
 }
 
 /// One trace over one store. `completed + refused` is the number of requests.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct RunSummary {
     pub(crate) completed: u64,
     /// How often a running request gave its cache back to make room; one request may do so many
@@ -31,6 +32,7 @@ pub(crate) struct RunSummary {
     pub(crate) waste: f64,
     pub(crate) growth: GrowthLatency,
     pub(crate) prefix: PrefixUse,
+    pub(crate) timeline: Timeline,
 }
 
 /// A request that never completed.

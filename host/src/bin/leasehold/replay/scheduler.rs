@@ -45,7 +45,6 @@ use std::time::Duration;
 
 use self::answer::{Answer, answered, done};
 use self::state::{Running, Waiting};
-use super::latency::GrowthTimer;
 use super::outcome::RunSummary;
 use super::store::CacheStore;
 use super::tally::Tally;
@@ -77,8 +76,8 @@ pub(crate) fn replay<S: CacheStore>(
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<RunSummary, ReplayError> {
     debug_assert!(requests.is_sorted_by_key(|request| request.arrival), "requests come in order of arrival");
-    let growth = GrowthTimer::new().map_err(ReplayError::Histogram)?;
-    Scheduler::new(requests, options, store, progress, growth).run()
+    let tally = Tally::new(requests.len(), &options, progress).map_err(ReplayError::Histogram)?;
+    Scheduler::new(requests, options, store, tally).run()
 }
 
 struct Scheduler<'run, S: CacheStore> {
@@ -96,13 +95,7 @@ struct Scheduler<'run, S: CacheStore> {
 }
 
 impl<'run, S: CacheStore> Scheduler<'run, S> {
-    fn new(
-        requests: &'run [Request],
-        options: ReplayOptions,
-        store: &'run mut S,
-        progress: &'run mut dyn FnMut(u64, u64),
-        growth: GrowthTimer,
-    ) -> Self {
+    fn new(requests: &'run [Request], options: ReplayOptions, store: &'run mut S, tally: Tally<'run>) -> Self {
         Self {
             options,
             store,
@@ -111,14 +104,15 @@ impl<'run, S: CacheStore> Scheduler<'run, S> {
             waiting: VecDeque::new(),
             running: Vec::new(),
             spare: None,
-            tally: Tally::new(requests.len(), options.bytes_per_token, growth, progress),
+            tally,
         }
     }
 
     fn run(mut self) -> Result<RunSummary, ReplayError> {
         while self.wait_for_work() {
+            self.tally.begin_step(self.clock);
             self.admit()?;
-            self.tally.footprint.count_step(self.store.owned_bytes());
+            self.tally.count_step(self.store.owned_bytes(), self.store.mapped_bytes(), self.running.len());
             self.generate()?;
             self.tally.footprint.note_peak();
             self.clock = self.clock.saturating_add(self.options.step);
@@ -189,7 +183,7 @@ impl<'run, S: CacheStore> Scheduler<'run, S> {
         if let Err(reason) = answered(request, "sharing into", self.store.begin(cache, request))? {
             return Ok(Err(reason));
         }
-        let grown = self.tally.growth.time(|| self.store.grow(cache, room));
+        let grown = self.tally.time_growth(|| self.store.grow(cache, room));
         answered(request, "growing", grown)
     }
 

@@ -61,6 +61,11 @@ pub(crate) trait CacheStore {
     /// The most that it ever held at once, within a call too: a store that copies holds old and new.
     fn peak_owned_bytes(&self) -> u64;
 
+    /// Bytes that caches see at their addresses: more than are owned where caches share some.
+    fn mapped_bytes(&self) -> u64 {
+        self.owned_bytes()
+    }
+
     /// What caches shared so far, over the whole run.
     fn prefix_use(&self) -> PrefixUse {
         PrefixUse::default()

@@ -88,6 +88,7 @@ mod tests {
     use super::super::outcome::{RefusedRequest, RunSummary};
     use super::super::prefix::PrefixUse;
     use super::super::strategy::StrategyName;
+    use super::super::timeline::Timeline;
     use super::*;
 
     #[test]
@@ -102,6 +103,7 @@ mod tests {
             waste: 0.5,
             growth: GrowthLatency { calls: 6, p50_ns: 7, p99_ns: 8, max_ns: 9 },
             prefix: PrefixUse { hit_tokens: 10, bytes_not_stored_twice: 11 },
+            timeline: Timeline::default(),
         };
         let run = Run { backing: "host-mmap".to_owned(), strategy: StrategyName::Leasehold, summary };
         let report = ReplayReport::new(&Setup::example(), &[run]);

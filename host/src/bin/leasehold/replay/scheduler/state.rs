@@ -48,7 +48,7 @@ impl<C> Running<'_, C> {
         tally: &mut Tally<'_>,
     ) -> Result<Answer<()>, ReplayError> {
         let to = self.tokens.saturating_add(1); // it runs: below its final tokens
-        let grown = tally.growth.time(|| store.grow(&mut self.cache, to));
+        let grown = tally.time_growth(|| store.grow(&mut self.cache, to));
         if let Err(reason) = answered(self.request, "growing", grown)? {
             return Ok(Err(reason));
         }

@@ -192,3 +192,17 @@ fn a_store_that_breaks_at_any_call_ends_the_run_with_that_error() {
         assert!(error.to_string().contains(&format!("call {call} broke")), "{error}");
     }
 }
+
+#[test]
+fn the_timeline_follows_the_clock() {
+    let mut store = CountingStore::with_budget(100);
+    let summary = run(&[(0, 10, 2), (4, 5, 1)], options(), &mut store);
+    let points: Vec<_> = summary.timeline.points.iter().map(|point| (point.most, point.growth)).collect();
+    let seen: Vec<_> =
+        points.iter().map(|(most, growth)| (most.ideal_bytes, most.running, growth.map(|one| one.calls))).collect();
+    // The first prefills and generates in one step, and generates in the next; nothing runs in steps 2 and 3.
+    assert_eq!(seen, [(10, 1, Some(2)), (11, 1, Some(1)), (0, 0, None), (0, 0, None), (5, 1, Some(2))]);
+    assert!(
+        points.iter().all(|(most, _)| (most.owned_bytes, most.mapped_bytes) == (most.ideal_bytes, most.ideal_bytes))
+    );
+}

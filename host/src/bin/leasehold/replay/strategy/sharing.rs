@@ -29,6 +29,8 @@ pub(crate) struct SharingStore<'run> {
     /// The least that is shared: whole blocks of the trace in whole granules.
     unit: Unit,
     prefix_use: PrefixUse,
+    /// What all caches see at their addresses.
+    mapped_bytes: u64,
     /// The lines whose hits are counted: a request that comes back after a preemption finds its own blocks.
     counted: HashSet<u64>,
 }
@@ -59,7 +61,8 @@ impl<'run> SharingStore<'run> {
         let unit = Unit::new(&setting, unit_tokens);
         let spec = PrefixCacheSpec::new(setting.planes, unit.plane_bytes);
         let known = setting.host.prefix_cache(&setting.backing, spec)?;
-        Ok(Self { setting, growth, known, unit, prefix_use: PrefixUse::default(), counted: HashSet::new() })
+        let (prefix_use, counted) = (PrefixUse::default(), HashSet::new());
+        Ok(Self { setting, growth, known, unit, prefix_use, mapped_bytes: 0, counted })
     }
 
     /// The identities of the units that a prompt fills.
@@ -118,6 +121,13 @@ impl<'run> SharingStore<'run> {
         Ok(())
     }
 
+    /// A cache had `before` bytes of each plane, and has `now`.
+    fn note_mapped(&mut self, before: u64, now: u64) {
+        let planes = u64::try_from(self.setting.planes).unwrap_or(u64::MAX);
+        let (gone, come) = (before.saturating_mul(planes), now.saturating_mul(planes));
+        self.mapped_bytes = self.mapped_bytes.saturating_sub(gone).saturating_add(come);
+    }
+
     fn note_hits(&mut self, units: u64) {
         let planes = u64::try_from(self.setting.planes).unwrap_or(u64::MAX);
         let bytes = self.unit.plane_bytes.saturating_mul(planes).saturating_mul(units);
@@ -157,11 +167,19 @@ impl CacheStore for SharingStore<'_> {
         if cache.line == Some(request.line) {
             return Ok(());
         }
-        self.share(cache, request).map_err(|error| store_error(&error))
+        let before = cache.planes.committed();
+        let shared = self.share(cache, request);
+        self.note_mapped(before, cache.planes.committed());
+        shared.map_err(|error| store_error(&error))
     }
 
     fn grow(&mut self, cache: &mut SharingCache, tokens: u64) -> Result<(), StoreError> {
-        cache.planes.grow_to(self.setting.plane_bytes(tokens)).map_err(|error| store_error(&error))
+        let before = cache.planes.committed();
+        let grown = cache.planes.grow_to(self.setting.plane_bytes(tokens));
+        if cache.planes.committed() != before {
+            self.note_mapped(before, cache.planes.committed());
+        }
+        grown.map_err(|error| store_error(&error))
     }
 
     fn fill(&mut self, cache: &mut SharingCache, from: u64, to: u64) -> Result<(), StoreError> {
@@ -188,6 +206,7 @@ impl CacheStore for SharingStore<'_> {
                 rows::check(bytes, rows, tokens)?;
             }
         }
+        self.note_mapped(cache.planes.committed(), 0);
         cache.planes.close().map_err(|error| StoreError::Broken(error.to_string()))
     }
 
@@ -197,6 +216,10 @@ impl CacheStore for SharingStore<'_> {
 
     fn peak_owned_bytes(&self) -> u64 {
         self.setting.peak_owned_bytes()
+    }
+
+    fn mapped_bytes(&self) -> u64 {
+        self.mapped_bytes
     }
 
     fn prefix_use(&self) -> PrefixUse {

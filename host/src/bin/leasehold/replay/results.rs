@@ -1,0 +1,89 @@
+//! A replay's results as texts: columns, rows and remarks, alike for the table and for the page.
+
+use super::outcome::{RefusedRequest, Run};
+use super::setup::Setup;
+use bytesize::ByteSize;
+use std::time::Duration;
+
+/// Refused requests that are named for each run; the rest are counted.
+const NAMED_REFUSALS: usize = 3;
+
+const HEADER: &[&str] = &[
+    "backing",
+    "strategy",
+    "done",
+    "preempted",
+    "refused",
+    "most running",
+    "peak owned",
+    "ideal peak",
+    "waste",
+    "growths",
+    "p50",
+    "p99",
+    "max",
+];
+/// More columns, where prompts can be told to begin alike.
+const PREFIX_HEADER: &[&str] = &["hit tokens", "not stored twice"];
+/// Columns of words; all after them hold figures.
+pub(super) const WORDS: usize = 2;
+
+/// The names of the columns.
+pub(super) fn header(setup: &Setup) -> Vec<&'static str> {
+    let prefix = if setup.prefix.is_known { PREFIX_HEADER } else { &[] };
+    [HEADER, prefix].concat()
+}
+
+/// What an unlimited prefix cache would find in the trace; `None` where its prompts have no hash ids.
+fn prefix_bound(setup: &Setup) -> Option<String> {
+    let bound = &setup.prefix;
+    let (hits, all, percent) = (bound.hit_tokens, bound.prompt_tokens, bound.hit_percent());
+    bound.is_known.then(|| format!("an infinite cache would hit {hits} of {all} prompt tokens, {percent:.1} %"))
+}
+
+/// One run, in the order of the header.
+pub(super) fn row(setup: &Setup, run: &Run) -> Vec<String> {
+    let Run { backing, strategy, summary } = run;
+    let bytes = |bytes: u64| ByteSize::b(bytes).display().iec().to_string();
+    let time = |nanoseconds: u64| format!("{:.1?}", Duration::from_nanos(nanoseconds));
+    let mut row = vec![
+        backing.clone(),
+        strategy.to_string(),
+        summary.completed.to_string(),
+        summary.preempted.to_string(),
+        summary.refused.len().to_string(),
+        summary.peak_running.to_string(),
+        bytes(summary.peak_owned_bytes),
+        bytes(summary.ideal_peak_bytes),
+        format!("{:.1} %", summary.waste * 100.0),
+        summary.growth.calls.to_string(),
+        time(summary.growth.p50_ns),
+        time(summary.growth.p99_ns),
+        time(summary.growth.max_ns),
+    ];
+    if setup.prefix.is_known {
+        row.extend([summary.prefix.hit_tokens.to_string(), bytes(summary.prefix.bytes_not_stored_twice)]);
+    }
+    row
+}
+
+/// What holds whatever the runs: what can be shared on each backing, and what the trace's prompts have in common.
+pub(super) fn remarks(setup: &Setup) -> Vec<String> {
+    let backings = setup.backings.iter();
+    let sharing = backings.filter_map(|one| Some(format!("{}: {}", one.name, one.sharing.as_ref()?)));
+    sharing.chain(prefix_bound(setup)).collect()
+}
+
+/// Who was refused, and why.
+pub(super) fn refusals(runs: &[Run]) -> Vec<String> {
+    runs.iter().flat_map(refusals_of).collect()
+}
+
+fn refusals_of(Run { strategy, summary, .. }: &Run) -> Vec<String> {
+    let refused = &summary.refused;
+    let named = refused.iter().take(NAMED_REFUSALS);
+    let named =
+        named.map(|RefusedRequest { line, reason }| format!("{strategy}: request of line {line} refused: {reason}"));
+    let more = refused.len().saturating_sub(NAMED_REFUSALS);
+    named.chain((more > 0).then(|| format!("{strategy}: {more} more requests refused"))).collect()
+}
