@@ -31,22 +31,26 @@ impl Ground {
     }
 }
 
-/// Linked in, loaded from its library, and behind a backing that charges by itself.
+/// Linked in, loaded from its library, behind a backing that charges by itself; and a pool that does and parks nothing, so
+/// that what is freed leaves the books at once.
 pub(crate) fn grounds() -> Vec<Ground> {
     let builtin = Host::builder().limit(Domain::Host, LIMIT).load().expect("needs nothing");
     let charging = Faults::new().host_with(LIMIT, Books::OfItsHost).expect("needs nothing");
     vec![
         Ground::over("built-in host-mmap", builtin),
-        Ground::over("libleasehold_host_mmap.so", loaded()),
+        Ground::over("libleasehold_host_mmap.so", loaded("host-mmap", "leasehold_host_mmap", "")),
         Ground::over("host-mmap that charges by itself", charging),
+        Ground::over("libleasehold_host_pool.so", loaded("host-pool", "leasehold_host_pool", POOL_OPTIONS)),
     ]
 }
 
-fn loaded() -> Host {
+const POOL_OPTIONS: &str = "[backing.options]\ngranule = \"4 KiB\"\npark = 0\n";
+
+fn loaded(name: &str, library: &str, options: &str) -> Host {
     let folder = tempfile::tempdir().expect("a folder");
     let registry = folder.path().join("registry.toml");
     let text = format!(
-        "format = 1\nsearch = [{:?}]\n\n[[backing]]\nname = \"host-mmap\"\nlibrary = \"leasehold_host_mmap\"\nrequired = true\n",
+        "format = 1\nsearch = [{:?}]\n\n[[backing]]\nname = {name:?}\nlibrary = {library:?}\nrequired = true\n{options}",
         libraries()
     );
     std::fs::write(&registry, text).expect("written");
