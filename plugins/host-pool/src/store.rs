@@ -14,7 +14,7 @@ use crate::strikes::{self, Strike};
 use crate::window::{Access, Treatment, Window};
 use leasehold_host_memory::Fault;
 use leasehold_plugin_api::{BackingError, ErrorKind};
-use rustix::fs::{FallocateFlags, MemfdFlags, Mode, OFlags};
+use rustix::fs::{FallocateFlags, MemfdFlags, Mode, OFlags, SeekFrom};
 use rustix::io::Errno;
 use rustix::process::Resource;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
@@ -68,11 +68,45 @@ impl Store {
         Ok(())
     }
 
-    /// Maps a run at an offset of a window.
+    /// Maps a run at an offset of a window. Of frames that were owned before only those are treated that hold anything:
+    /// what was never touched stays a hole.
     pub(crate) fn map(&self, window: &Window, offset: u64, run: Run, treatment: Treatment) -> Result<(), Fault> {
         let access = treatment.access();
         let bytes = run.frames.saturating_mul(self.granule);
-        self.with(run, access, |file, at| window.map(offset, bytes, file, at, treatment))
+        self.with(run, access, |file, at| {
+            window.map(offset, bytes, file, at, access)?;
+            if matches!(treatment, Treatment::Fresh | Treatment::ReadOnly) {
+                return Ok(());
+            }
+            let treat = |(distance, bytes)| window.treat(offset.saturating_add(distance), bytes, treatment);
+            self.held_in(file, at, bytes).into_iter().try_for_each(treat)
+        })
+    }
+
+    /// Which granules of a part of a file hold anything, in memory or in swap, as distances from its beginning and sizes.
+    ///
+    /// `SEEK_DATA` answers from the file's index alone, lseek(2). `mincore` would not do: it says of a page in swap that
+    /// it isn't there. `SEEK_HOLE` would look through all that follows.
+    fn held_in(&self, file: BorrowedFd<'_>, begin: u64, bytes: u64) -> Vec<(u64, u64)> {
+        let mut held: Vec<(u64, u64)> = Vec::new();
+        let mut distance: u64 = 0;
+        while distance < bytes {
+            let data = match rustix::fs::seek(file, SeekFrom::Data(begin.saturating_add(distance))) {
+                Ok(data) => data.saturating_sub(begin),
+                Err(Errno::NXIO) => break, // holes up to the end of the file
+                Err(_) => distance,        // a kernel that can't tell: it may hold something
+            };
+            distance = data.saturating_sub(data.checked_rem(self.granule).unwrap_or(0)).max(distance);
+            match held.last_mut() {
+                _ if distance >= bytes => break,
+                Some((first, length)) if first.saturating_add(*length) == distance => {
+                    *length = length.saturating_add(self.granule);
+                }
+                _ => held.push((distance, self.granule)),
+            }
+            distance = distance.saturating_add(self.granule);
+        }
+        held
     }
 
     /// Gives the memory of a run back: it becomes a hole, which reads as zero.

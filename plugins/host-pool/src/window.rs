@@ -74,30 +74,9 @@ impl Window {
         bytes: u64,
         file: BorrowedFd<'_>,
         file_offset: u64,
-        treatment: Treatment,
-    ) -> Result<(), Fault> {
-        let base = self.space.part(offset, bytes)?;
-        self.map_file(base, bytes, file, file_offset, treatment.access())?;
-        match treatment {
-            Treatment::Fresh | Treatment::ReadOnly => Ok(()),
-            Treatment::Resident => {
-                // The pages are there; where the kernel maps them at the first touch instead, that is as good.
-                // SAFETY: the part is within the window (1), mapped just now.
-                let _ = unsafe { sys::populate(base, bytes) };
-                Ok(())
-            }
-            Treatment::Scrubbed => self.scrub(base, bytes),
-        }
-    }
-
-    fn map_file(
-        &self,
-        base: Address,
-        bytes: u64,
-        file: BorrowedFd<'_>,
-        file_offset: u64,
         access: Access,
     ) -> Result<(), Fault> {
+        let base = self.space.part(offset, bytes)?;
         strikes::check(Strike::Map)?;
         let call = "mmap(MAP_SHARED, MAP_FIXED)";
         let length = sys::length(call, bytes)?;
@@ -109,6 +88,21 @@ impl Window {
         // SAFETY: the part that MAP_FIXED replaces is within the window (1), and nothing refers to it (2).
         let mapped = unsafe { rustix::mm::mmap(base.to_pointer(), length, protection, flags, file, file_offset) };
         mapped.map(|_| ()).map_err(|errno| Fault::new(call, errno))
+    }
+
+    /// Readies a part, just mapped readable and writable, that holds what somebody left there.
+    pub(crate) fn treat(&self, offset: u64, bytes: u64, treatment: Treatment) -> Result<(), Fault> {
+        let base = self.space.part(offset, bytes)?;
+        match treatment {
+            Treatment::Fresh | Treatment::ReadOnly => Ok(()),
+            Treatment::Resident => {
+                // The pages are there; where the kernel maps them at the first touch instead, that is as good.
+                // SAFETY: the part is within the window (1), mapped just now.
+                let _ = unsafe { sys::populate(base, bytes) };
+                Ok(())
+            }
+            Treatment::Scrubbed => self.scrub(base, bytes),
+        }
     }
 
     /// Zeroes a part that this call has mapped readable and writable.

@@ -92,3 +92,20 @@ fn a_commit_takes_what_is_parked_and_charges_only_the_rest() {
     assert_eq!(commit(&pool, 2, 0, 3 * MIB), Ok(change(3 * MIB, 2 * MIB)));
     assert_eq!((books.charged(), pool.pool.parked_bytes()), (3 * MIB, 0));
 }
+
+#[test]
+fn parked_memory_that_was_never_touched_stays_a_hole_and_the_rest_reads_zero() {
+    let (pool, _) = pool(&parking(MIB));
+    let first = reserve(&pool, 1, MIB, ONE);
+    commit(&pool, 1, 0, MIB).unwrap();
+    for granule in [3, 4, 15] {
+        fill(first.base, granule * GRANULE, 4 * KIB, 7);
+    }
+    let touched = pool.pool.resident_bytes();
+    decommit(&pool, 1, 0, MIB).unwrap();
+    let second = reserve(&pool, 2, MIB, OTHER);
+    commit(&pool, 2, 0, MIB).unwrap();
+    assert_eq!(touched, 3 * 4 * KIB);
+    assert_eq!(pool.pool.resident_bytes(), 3 * GRANULE, "only the granules that held something were zeroed");
+    assert!(holds(second.base, 0, MIB, 0));
+}
