@@ -32,6 +32,7 @@ mod commitment;
 mod extents;
 mod frames;
 mod holes;
+mod obtaining;
 mod options;
 mod parked;
 mod placement;

@@ -10,31 +10,31 @@
 //!                                      └─► past the bound: Store::punch, then refund
 //! ```
 //!
+//! How frames are obtained is in `obtaining.rs`.
+//!
 //! It owns the files and the books of frames. The lock on those books is never held while the treasury is called, and the
 //! callers hold none of theirs: a charge may come back into this pool. Frames that are in neither book belong to whoever
 //! took them. Nothing panics.
 
-use crate::frames::{Frames, Need};
+use crate::frames::Frames;
 use crate::options::{Scrub, Settings};
 use crate::parked::Parcel;
 use crate::run::{Run, frames_of};
 use crate::store::{self, Store};
-use crate::supply::{Piece, Returns, Supply, frames_in};
+use crate::supply::{Piece, Returns, frames_in};
 use crate::treasury::Treasury;
 use crate::window::{Treatment, Window};
 use leasehold_host_memory::Fault;
-use leasehold_plugin_api::{BackingError, ErrorKind, HolderId, MemoryRole, RegionId};
+use leasehold_plugin_api::{BackingError, ErrorKind, HolderId, RegionId};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
-const SCARCE_FRAMES: &str = "free memory, or raise the number of open files (ulimit -n)";
 
 /// The pool.
 #[derive(Debug)]
 pub(crate) struct Pool {
     pub(crate) settings: Settings,
-    store: Store,
+    pub(crate) store: Store,
     frames: Mutex<Frames>,
-    books: Box<dyn Treasury>,
+    pub(crate) books: Box<dyn Treasury>,
 }
 
 impl Pool {
@@ -54,94 +54,6 @@ impl Pool {
     /// Bytes that are owned and behind nothing.
     pub(crate) fn parked_bytes(&self) -> u64 {
         self.bytes(self.lock().parked_frames())
-    }
-
-    /// Frames for every need, or for none.
-    pub(crate) fn obtain(&self, needs: &[Need]) -> Result<Supply<'_>, BackingError> {
-        let mut supply = Supply::new(self, self.take_parked(needs));
-        self.charge_for_rest(needs, &mut supply)?;
-        self.take_fresh(needs, &mut supply).map_err(|fault| {
-            let bytes = supply.charged_bytes;
-            let what = format!("no memory for {bytes} bytes");
-            fault.into_error(ErrorKind::OutOfMemory, what, SCARCE_FRAMES).with_requested(bytes)
-        })?;
-        Ok(supply)
-    }
-
-    /// What continues a region goes to that region before any other need is looked at. The rest is in the order of the
-    /// file, which makes the fewest mappings.
-    fn take_parked(&self, needs: &[Need]) -> Vec<Vec<Piece>> {
-        let mut frames = self.lock();
-        let pieces = |parcels: Vec<Parcel>| parcels.into_iter().map(Piece::parked).collect::<Vec<_>>();
-        let mut parts: Vec<_> = needs.iter().map(|need| pieces(frames.take_continuing(need))).collect();
-        for (need, part) in needs.iter().zip(&mut parts) {
-            let mut rest = pieces(frames.take_parked(need, need.frames.saturating_sub(frames_in(part))));
-            rest.sort_unstable_by_key(|piece| piece.run);
-            part.append(&mut rest);
-        }
-        parts
-    }
-
-    /// Charges, role by role, for what parked frames don't serve. No lock is held.
-    fn charge_for_rest(&self, needs: &[Need], supply: &mut Supply<'_>) -> Result<(), BackingError> {
-        let mut charges: Vec<(MemoryRole, u64)> = Vec::new();
-        for (need, pieces) in needs.iter().zip(&supply.parts) {
-            let bytes = self.bytes(need.frames.saturating_sub(frames_in(pieces)));
-            match charges.iter_mut().find(|(role, _)| *role == need.role) {
-                Some((_, sum)) => *sum = sum.saturating_add(bytes),
-                None => charges.push((need.role, bytes)),
-            }
-        }
-        for (role, bytes) in charges.into_iter().filter(|(_, bytes)| *bytes > 0) {
-            self.books.charge(bytes, role)?;
-            supply.charged_bytes = supply.charged_bytes.saturating_add(bytes);
-        }
-        Ok(())
-    }
-
-    fn take_fresh(&self, needs: &[Need], supply: &mut Supply<'_>) -> Result<(), Fault> {
-        let mut frames = self.lock();
-        for (need, pieces) in needs.iter().zip(&mut supply.parts) {
-            let mut left = need.frames.saturating_sub(frames_in(pieces));
-            while left > 0 {
-                let after = pieces.last().map_or(need.after, |piece| Some(piece.run.end()));
-                let run = self.fresh_run(&mut frames, need, left, after)?;
-                left = left.saturating_sub(run.frames);
-                pieces.push(Piece::fresh(run));
-            }
-        }
-        Ok(())
-    }
-
-    fn fresh_run(&self, frames: &mut Frames, need: &Need, most: u64, after: Option<u64>) -> Result<Run, Fault> {
-        loop {
-            if let Some(run) = frames.take_fresh(need, most, after) {
-                return Ok(run);
-            }
-            match self.store.open_another() {
-                Ok(()) => frames.add_segment(),
-                // Without another segment there is no headroom, but there may be frames.
-                Err(fault) => return frames.take_anywhere(most).ok_or(fault),
-            }
-        }
-    }
-
-    /// What a supply had that nobody kept.
-    pub(crate) fn take_back(&self, pieces: impl Iterator<Item = Piece>, charged_bytes: u64) {
-        let mut excess = Vec::new();
-        let mut frames = self.lock();
-        for Piece { run, former } in pieces {
-            match former {
-                None => frames.insert_hole(run),
-                Some((holder, age)) => {
-                    let parcel = Parcel { run, holder, age };
-                    excess.push(Parcel { run: frames.park_within(self.settings.park_frames, parcel), ..parcel });
-                }
-            }
-        }
-        drop(frames);
-        self.refund(charged_bytes);
-        self.give_back(excess);
     }
 
     /// Parks what a call took out of regions, and gives back what is too much. Answers the bytes that are owned no
@@ -190,7 +102,7 @@ impl Pool {
 
     /// Makes holes of frames that are in neither book, and refunds them. What the kernel keeps stays charged, and is
     /// parked whatever the bound. Answers the bytes given back, and what the kernel said last.
-    fn give_back(&self, parcels: Vec<Parcel>) -> (u64, Option<Fault>) {
+    pub(crate) fn give_back(&self, parcels: Vec<Parcel>) -> (u64, Option<Fault>) {
         let mut last_fault = None;
         let (mut gone, mut kept) = (Vec::new(), Vec::new());
         for parcel in parcels.into_iter().filter(|parcel| !parcel.run.is_empty()) {
@@ -265,7 +177,7 @@ impl Pool {
         self.books.report(what);
     }
 
-    fn refund(&self, bytes: u64) {
+    pub(crate) fn refund(&self, bytes: u64) {
         if bytes > 0 {
             self.books.refund(bytes);
         }
@@ -276,7 +188,7 @@ impl Pool {
         self.store.resident_bytes()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Frames> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Frames> {
         self.frames.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -34,26 +34,31 @@ impl Piece {
 pub(crate) struct Supply<'a> {
     pool: &'a Pool,
     pub(crate) parts: Vec<Vec<Piece>>,
-    /// What was charged for the holes among them.
+    /// Parked frames in small pieces, part by part, until they are exchanged for holes.
+    pub(super) fragments: Vec<Vec<Piece>>,
+    /// How many of the holes among the parts are owned already, since fragments were given back for them.
+    pub(super) exchanged_frames: u64,
+    /// What was charged for the other holes among them.
     pub(crate) charged_bytes: u64,
 }
 
 impl<'a> Supply<'a> {
-    pub(crate) fn new(pool: &'a Pool, parts: Vec<Vec<Piece>>) -> Self {
-        Self { pool, parts, charged_bytes: 0 }
+    pub(crate) fn new(pool: &'a Pool, parts: Vec<Vec<Piece>>, fragments: Vec<Vec<Piece>>) -> Self {
+        Self { pool, parts, fragments, exchanged_frames: 0, charged_bytes: 0 }
     }
 
     /// The frames are the taker's; answers the bytes that are newly owned.
     pub(crate) fn keep(mut self) -> u64 {
         self.parts.clear();
+        self.exchanged_frames = 0;
         std::mem::take(&mut self.charged_bytes)
     }
 }
 
 impl Drop for Supply<'_> {
     fn drop(&mut self) {
-        let pieces = self.parts.iter().flatten().copied();
-        self.pool.take_back(pieces, self.charged_bytes);
+        let pieces = self.parts.iter().chain(&self.fragments).flatten().copied();
+        self.pool.take_back(pieces, self.charged_bytes, self.exchanged_frames);
     }
 }
 

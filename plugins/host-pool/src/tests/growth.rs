@@ -113,3 +113,23 @@ fn a_dropped_pool_unmaps_what_is_live_and_refunds_nothing() {
     assert_eq!((mappings(base, 8 * MIB).len(), budget.used()), (0, 0));
     assert_eq!((books.charged(), books.reports().len()), (3 * MIB, 0));
 }
+
+#[test]
+fn what_is_parked_in_many_pieces_serves_as_one_and_nothing_is_charged_for_it() {
+    let (pool, books) = pool(&parking(8 * MIB));
+    let base = reserve(&pool, 1, 8 * MIB, ONE).base;
+    commit(&pool, 1, 0, 8 * MIB).unwrap();
+    fill(base, 0, 8 * MIB, 7);
+    // Every other granule: 64 pieces.
+    for granule in (0..128).step_by(2) {
+        decommit(&pool, 1, granule * GRANULE, GRANULE).unwrap();
+    }
+    let charges = books.charges();
+    let second = reserve(&pool, 2, 8 * MIB, OTHER);
+    assert_eq!(pool.cost(&[range(2, 0, 4 * MIB)]), Ok(change(4 * MIB, 0)));
+    assert_eq!(commit(&pool, 2, 0, 4 * MIB), Ok(change(4 * MIB, 0)));
+    assert!(mappings(second.base, 4 * MIB).len() <= 5);
+    assert_eq!((books.charges(), books.charged(), pool.pool.parked_bytes()), (charges, 8 * MIB, 0));
+    assert_eq!(pool.pool.resident_bytes(), 4 * MIB + 4 * GRANULE, "what was exchanged is given back");
+    assert!(holds(second.base, 0, 4 * MIB, 0));
+}

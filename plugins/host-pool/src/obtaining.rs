@@ -1,0 +1,133 @@
+//! How a pool finds the frames of a call: what is parked first, then holes that are charged before they are taken.
+//!
+//! Every run that serves a need is a mapping of the kernel for as long as the need lives, and those are scarce. So of
+//! parked memory that is in many pieces the small ones are exchanged: they are given back, and as many holes that lie
+//! side by side are taken for them. What is owned stays the same, so nothing is charged for that.
+
+use crate::frames::{Frames, Need};
+use crate::parked::Parcel;
+use crate::pool::Pool;
+use crate::run::Run;
+use crate::supply::{Piece, Supply, frames_in};
+use leasehold_host_memory::Fault;
+use leasehold_plugin_api::{BackingError, ErrorKind, HolderId, MemoryRole};
+
+const SCARCE_FRAMES: &str = "free memory, or raise the number of open files (ulimit -n)";
+
+/// The most runs of parked frames, beside those that continue a region, that serve one need as they are.
+const MOST_RUNS: usize = 4;
+
+impl Pool {
+    /// Frames for every need, or for none.
+    pub(crate) fn obtain(&self, needs: &[Need]) -> Result<Supply<'_>, BackingError> {
+        let (parts, fragments) = self.take_parked(needs);
+        let mut supply = Supply::new(self, parts, fragments);
+        self.charge_for_rest(needs, &mut supply)?;
+        self.exchange_fragments(&mut supply);
+        self.take_fresh(needs, &mut supply).map_err(|fault| {
+            let bytes = supply.charged_bytes;
+            let what = format!("no memory for {bytes} bytes");
+            fault.into_error(ErrorKind::OutOfMemory, what, SCARCE_FRAMES).with_requested(bytes)
+        })?;
+        Ok(supply)
+    }
+
+    /// What continues a region goes to that region before any other need is looked at. The rest is in the order of the
+    /// file, which makes the fewest mappings. Answers the fragments apart.
+    fn take_parked(&self, needs: &[Need]) -> (Vec<Vec<Piece>>, Vec<Vec<Piece>>) {
+        let mut frames = self.lock();
+        let pieces = |parcels: Vec<Parcel>| parcels.into_iter().map(Piece::parked).collect::<Vec<_>>();
+        let mut parts: Vec<_> = needs.iter().map(|need| pieces(frames.take_continuing(need))).collect();
+        let mut fragments = Vec::with_capacity(parts.len());
+        for (need, part) in needs.iter().zip(&mut parts) {
+            let mut rest = pieces(frames.take_parked(need, need.frames.saturating_sub(frames_in(part))));
+            rest.sort_unstable_by_key(|piece| std::cmp::Reverse(piece.run.frames));
+            fragments.push(rest.split_off(rest.len().min(MOST_RUNS)));
+            rest.sort_unstable_by_key(|piece| piece.run);
+            part.append(&mut rest);
+        }
+        (parts, fragments)
+    }
+
+    /// Gives fragments back for holes that will be taken in their place. What the kernel keeps serves as it is.
+    fn exchange_fragments(&self, supply: &mut Supply<'_>) {
+        let Supply { parts, fragments, exchanged_frames, .. } = supply;
+        for (part, fragments) in parts.iter_mut().zip(fragments) {
+            for fragment in fragments.drain(..) {
+                match self.store.punch(fragment.run) {
+                    Err(_) => part.push(fragment),
+                    Ok(()) => {
+                        self.lock().insert_hole(fragment.run);
+                        *exchanged_frames = exchanged_frames.saturating_add(fragment.run.frames);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Charges, role by role, for what parked frames don't serve. No lock is held.
+    fn charge_for_rest(&self, needs: &[Need], supply: &mut Supply<'_>) -> Result<(), BackingError> {
+        let mut charges: Vec<(MemoryRole, u64)> = Vec::new();
+        for ((need, pieces), fragments) in needs.iter().zip(&supply.parts).zip(&supply.fragments) {
+            let parked = frames_in(pieces).saturating_add(frames_in(fragments));
+            let bytes = self.bytes(need.frames.saturating_sub(parked));
+            match charges.iter_mut().find(|(role, _)| *role == need.role) {
+                Some((_, sum)) => *sum = sum.saturating_add(bytes),
+                None => charges.push((need.role, bytes)),
+            }
+        }
+        for (role, bytes) in charges.into_iter().filter(|(_, bytes)| *bytes > 0) {
+            self.books.charge(bytes, role)?;
+            supply.charged_bytes = supply.charged_bytes.saturating_add(bytes);
+        }
+        Ok(())
+    }
+
+    fn take_fresh(&self, needs: &[Need], supply: &mut Supply<'_>) -> Result<(), Fault> {
+        let mut frames = self.lock();
+        for (need, pieces) in needs.iter().zip(&mut supply.parts) {
+            let mut left = need.frames.saturating_sub(frames_in(pieces));
+            while left > 0 {
+                let after = pieces.last().map_or(need.after, |piece| Some(piece.run.end()));
+                let run = self.fresh_run(&mut frames, need, left, after)?;
+                left = left.saturating_sub(run.frames);
+                pieces.push(Piece::fresh(run));
+            }
+        }
+        Ok(())
+    }
+
+    fn fresh_run(&self, frames: &mut Frames, need: &Need, most: u64, after: Option<u64>) -> Result<Run, Fault> {
+        loop {
+            if let Some(run) = frames.take_fresh(need, most, after) {
+                return Ok(run);
+            }
+            match self.store.open_another() {
+                Ok(()) => frames.add_segment(),
+                // Without another segment there is no headroom, but there may be frames.
+                Err(fault) => return frames.take_anywhere(most).ok_or(fault),
+            }
+        }
+    }
+
+    /// What a supply had that nobody kept: parked frames are parked again, and so is a part of the holes as large as what
+    /// was exchanged for them. The other holes are holes again; what was charged for them is refunded.
+    pub(crate) fn take_back(&self, pieces: impl Iterator<Item = Piece>, charged_bytes: u64, exchanged_frames: u64) {
+        let mut owed = exchanged_frames;
+        let mut excess = Vec::new();
+        let mut frames = self.lock();
+        for Piece { run, former } in pieces {
+            let (holder, age) = former.unwrap_or((HolderId::NOBODY, 0));
+            let (parked, hole) = if former.is_some() { (run, Run::new(run.end(), 0)) } else { run.split(owed) };
+            if former.is_none() {
+                owed = owed.saturating_sub(parked.frames);
+            }
+            let parcel = Parcel { run: parked, holder, age };
+            excess.push(Parcel { run: frames.park_within(self.settings.park_frames, parcel), ..parcel });
+            frames.insert_hole(hole);
+        }
+        drop(frames);
+        self.refund(charged_bytes.saturating_add(self.bytes(owed)));
+        self.give_back(excess);
+    }
+}
