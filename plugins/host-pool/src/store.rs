@@ -14,10 +14,10 @@ use crate::strikes::{self, Strike};
 use crate::window::{Access, Treatment, Window};
 use leasehold_host_memory::Fault;
 use leasehold_plugin_api::{BackingError, ErrorKind};
-use rustix::fs::{FallocateFlags, MemfdFlags, Mode, OFlags};
+use rustix::fs::{FallocateFlags, MemfdFlags, Mode, OFlags, SealFlags};
 use rustix::io::Errno;
 use rustix::process::Resource;
-use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::{PoisonError, RwLock};
 
 /// Large enough that one segment serves, small enough for every file system.
@@ -92,7 +92,6 @@ impl Store {
         access: Access,
         act: impl FnOnce(BorrowedFd<'_>, u64) -> Result<(), Fault>,
     ) -> Result<(), Fault> {
-        use std::os::fd::AsFd;
         let segments = self.segments.read().unwrap_or_else(PoisonError::into_inner);
         let number = usize::try_from(run.first.div_euclid(SEGMENT_STRIDE)).unwrap_or(usize::MAX);
         let segment = segments.get(number).ok_or(Fault::new("a frame outside the pool", Errno::INVAL))?;
@@ -114,15 +113,29 @@ impl Store {
 
 impl Segment {
     fn open(bytes: u64) -> Result<Self, Fault> {
-        let writable = rustix::fs::memfd_create("leasehold-host-pool", MemfdFlags::CLOEXEC)
-            .map_err(|errno| Fault::new("memfd_create", errno))?;
+        let writable = memory_file()?;
         rustix::fs::ftruncate(&writable, bytes).map_err(|errno| Fault::new("ftruncate", errno))?;
+        // Nobody can shrink it under a mapping, which would make a touch a SIGBUS; and nobody can forbid writing.
+        let seals = SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL;
+        rustix::fs::fcntl_add_seals(&writable, seals).map_err(|errno| Fault::new("fcntl(F_ADD_SEALS)", errno))?;
         // A descriptor that is duplicated keeps its mode; one that is opened anew has a mode of its own.
         let path = format!("/proc/self/fd/{}", writable.as_raw_fd());
         let read_only = rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
             .map_err(|errno| Fault::new("open(/proc/self/fd, O_RDONLY)", errno))?;
         Ok(Self { writable, read_only })
     }
+}
+
+/// A file in memory alone that can't be executed: a machine may refuse others (`vm.memfd_noexec`). A kernel before 6.3
+/// doesn't know the flag.
+fn memory_file() -> Result<OwnedFd, Fault> {
+    let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+    let name = "leasehold-host-pool";
+    match rustix::fs::memfd_create(name, flags | MemfdFlags::NOEXEC_SEAL) {
+        Err(Errno::INVAL) => rustix::fs::memfd_create(name, flags),
+        answer => answer,
+    }
+    .map_err(|errno| Fault::new("memfd_create", errno))
 }
 
 /// The refusal of a pool that can't have its first segment.
