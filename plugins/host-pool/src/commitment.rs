@@ -11,7 +11,8 @@ use leasehold_host_memory::request::name;
 use leasehold_plugin_api::{BackingError, CommitRange, ErrorKind};
 use std::ops::Range;
 
-const SCARCE_MEMORY: &str = "free memory, or raise the limit: the cgroup's memory.max, vm.max_map_count";
+/// Mapping takes no memory: what the kernel lacks then is mappings.
+pub(crate) const SCARCE_MAPS: &str = "unmap others first, or raise vm.max_map_count";
 const STUCK: &str = "free others first: the process is at vm.max_map_count";
 
 impl OpenRegion<'_> {
@@ -36,8 +37,8 @@ impl OpenRegion<'_> {
         if self.undo_commit(part, pieces, pool, returns) {
             returns.add_residue(residue);
         }
-        let what = format!("no memory for {} bytes", part.bytes);
-        Err(fault.into_error(ErrorKind::OutOfMemory, what, SCARCE_MEMORY).with_requested(part.bytes))
+        let what = format!("{} bytes can't be mapped", part.bytes);
+        Err(fault.into_error(ErrorKind::AddressSpaceExhausted, what, SCARCE_MAPS).with_requested(part.bytes))
     }
 
     /// Enters frames in the books, unless they need more mappings than there are.

@@ -225,3 +225,79 @@ impl Extent {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use leasehold_plugin_api::{HolderId, PrefixId};
+    use proptest::prelude::*;
+
+    fn part(granules: Range<u64>) -> PrefixPart {
+        let runs = vec![Run::new(500, 2), Run::new(900, 8)];
+        let memory = PrefixMemory { id: PrefixId::new(1), holder: HolderId::new(1), runs };
+        PrefixPart { memory: Arc::new(memory), granules }
+    }
+
+    #[test]
+    fn frames_that_follow_each_other_are_one_piece_and_others_are_not() {
+        let mut extents = Extents::default();
+        extents.insert_private(4, Run::new(104, 4));
+        extents.insert_private(0, Run::new(100, 4));
+        assert_eq!((extents.pieces(), extents.continuation(8)), (1, Some(108)));
+        extents.insert_private(8, Run::new(300, 4));
+        assert_eq!((extents.pieces(), extents.private_granules()), (2, 12));
+        assert_eq!(extents.remove_private(&(2..10)), [(2, Run::new(102, 6)), (8, Run::new(300, 2))]);
+        assert_eq!((extents.pieces(), extents.private_granules()), (2, 4));
+        assert!(extents.is_private(&(0..2)) && extents.is_private(&(10..12)) && extents.is_free(&(2..10)));
+    }
+
+    #[test]
+    fn a_part_of_a_prefix_counts_a_piece_for_each_of_its_runs() {
+        let mut extents = Extents::default();
+        extents.insert_prefix(10, part(0..4));
+        extents.insert_prefix(14, part(4..6));
+        assert_eq!((extents.pieces(), extents.private_granules()), (3, 0));
+        assert!(!extents.is_free(&(13..20)) && !extents.is_private(&(10..11)) && extents.is_free(&(0..10)));
+        assert!(extents.prefix(10).is_some() && extents.prefix(11).is_none() && extents.continuation(16).is_none());
+        assert!(extents.remove_prefix(14).is_some() && extents.remove_prefix(14).is_none());
+        assert_eq!(extents.pieces(), 2);
+    }
+
+    #[test]
+    fn residue_is_free_and_is_found_again() {
+        let mut extents = Extents::default();
+        extents.insert_residue(4, Run::new(7, 4));
+        assert!(extents.is_free(&(0..8)) && !extents.is_private(&(4..8)));
+        assert_eq!(extents.remove_residue(&(6..8)), [(6, Run::new(9, 2))]);
+        assert_eq!((extents.pieces(), extents.private_granules()), (1, 0));
+        assert_eq!(extents.remove_all().residue, [(4, Run::new(7, 2))]);
+    }
+
+    const GRANULES: u64 = 24;
+
+    proptest! {
+        #[test]
+        fn extents_agree_with_a_table(steps in prop::collection::vec((0..GRANULES, 1..6_u64, 0..100_u64), 0..100)) {
+            let (mut extents, mut table) = (Extents::default(), [None; 24]);
+            for (start, count, first) in steps {
+                let range = start..start.saturating_add(count).min(GRANULES);
+                let slots = usize::try_from(range.start).unwrap()..usize::try_from(range.end).unwrap();
+                let run = Run::new(first, range.end.saturating_sub(range.start));
+                prop_assert_eq!(extents.is_free(&range), table[slots.clone()].iter().all(Option::is_none));
+                prop_assert_eq!(extents.is_private(&range), table[slots.clone()].iter().all(Option::is_some));
+                if extents.is_free(&range) {
+                    extents.insert_private(start, run);
+                    (first..).zip(&mut table[slots]).for_each(|(frame, slot)| *slot = Some(frame));
+                } else if extents.is_private(&range) {
+                    let removed = extents.remove_private(&range);
+                    let frames = removed.iter().flat_map(|(_, run)| run.first..run.end()).map(Some);
+                    prop_assert!(frames.eq(table[slots.clone()].iter().copied()));
+                    table[slots].fill(None);
+                }
+                let committed = table.iter().flatten().count();
+                prop_assert_eq!(extents.private_granules(), u64::try_from(committed).unwrap());
+                prop_assert_eq!(extents.pieces(), extents.by_start.len());
+            }
+        }
+    }
+}

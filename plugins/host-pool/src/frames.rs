@@ -162,6 +162,7 @@ impl Frames {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     const HOLDER: HolderId = HolderId::new(1);
 
@@ -227,5 +228,42 @@ mod tests {
         assert_eq!(frames.park_within(8, parcel(10, 6)), Run::new(12, 4));
         assert_eq!(frames.park_within(8, parcel(20, 6)), Run::new(20, 6));
         assert_eq!(frames.parked_frames(), 8);
+    }
+
+    proptest! {
+        #[test]
+        fn no_frame_is_ever_with_two_takers(steps in prop::collection::vec((0..4_u64, 1..9_u64, 0..40_u64), 1..80)) {
+            let mut frames = frames(64, 1);
+            let mut taken: Vec<Run> = Vec::new();
+            for (kind, count, room) in steps {
+                let growth = (kind > 0).then_some((kind, count.saturating_add(room)));
+                let after = taken.last().map(|run| run.end());
+                let need = Need { after, ..need(count, growth) };
+                if room % 3 == 0 && !taken.is_empty() {
+                    let run = taken.swap_remove(usize::try_from(room).unwrap().checked_rem(taken.len()).unwrap());
+                    let age = frames.age();
+                    let holder = HolderId::new(kind);
+                    let excess = frames.park_within(16, Parcel { run, holder, age });
+                    frames.insert_hole(excess);
+                    continue;
+                }
+                let continuing = frames.take_continuing(&need);
+                let left = continuing.iter().fold(count, |left, parcel| left.saturating_sub(parcel.run.frames));
+                let parked = frames.take_parked(&need, left);
+                let mut left = parked.iter().fold(left, |left, parcel| left.saturating_sub(parcel.run.frames));
+                taken.extend(continuing.into_iter().chain(parked).map(|parcel| parcel.run));
+                while left > 0 {
+                    let Some(run) = frames.take_fresh(&need, left, after) else { frames.add_segment(); continue };
+                    left = left.saturating_sub(run.frames);
+                    taken.push(run);
+                }
+                let mut all: Vec<_> = taken.iter().flat_map(|run| run.first..run.end()).collect();
+                let held = all.len();
+                all.sort_unstable();
+                all.dedup();
+                prop_assert_eq!(all.len(), held);
+                prop_assert!(frames.parked_frames() <= 16);
+            }
+        }
     }
 }

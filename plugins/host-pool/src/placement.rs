@@ -3,6 +3,7 @@
 //! A part is mapped through a descriptor that can only read. Its share in the prefix goes with it: the region keeps the
 //! physical memory alive until the part is unmapped, whatever became of the prefix's handle.
 
+use crate::commitment::SCARCE_MAPS;
 use crate::extents::PrefixPart;
 use crate::pool::Pool;
 use crate::prefix_memory::PrefixMemory;
@@ -14,8 +15,6 @@ use leasehold_host_memory::request::name;
 use leasehold_plugin_api::{BackingError, ErrorKind, PrefixMapping};
 use std::ops::Range;
 use std::sync::Arc;
-
-const SCARCE_MAPS: &str = "unmap others first, or raise vm.max_map_count";
 
 impl OpenRegion<'_> {
     /// Maps a part of a prefix at a free place, or changes nothing.

@@ -2,6 +2,7 @@
 //!
 //! It owns the window, and a share in the physical memory; every mapping has another. [`LivePrefix::close`] gives both up.
 
+use crate::commitment::SCARCE_MAPS;
 use crate::frames::Need;
 use crate::pool::Pool;
 use crate::prefix_memory::PrefixMemory;
@@ -13,8 +14,6 @@ use leasehold_host_memory::{AddressSpace, Fault, MapBudget, MapShare};
 use leasehold_plugin_api::{Address, BackingError, ErrorKind, MemoryRole, PrefixId, PrefixRequest, ReleaseOutcome};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-const SCARCE_MEMORY: &str = "free memory, or raise the limit: the cgroup's memory.max, vm.max_map_count";
-const SCARCE_MAPS: &str = "unmap others first, or raise vm.max_map_count";
 const HELD: &str = "release again once the process holds fewer mappings, or raise vm.max_map_count";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,8 +63,8 @@ impl LivePrefix {
         share.resize_within_limit(maps_of(runs.len()))?;
         if let Err(fault) = pool.place(&window, 0, &pieces, holder) {
             undo(window, bytes, supply, pool);
-            let what = format!("no memory for {bytes} bytes");
-            return Err(fault.into_error(ErrorKind::OutOfMemory, what, SCARCE_MEMORY).with_requested(bytes));
+            let what = format!("{id} of {bytes} bytes can't be mapped");
+            return Err(fault.into_error(ErrorKind::AddressSpaceExhausted, what, SCARCE_MAPS).with_requested(bytes));
         }
         let owned_bytes = supply.keep();
         let memory = Arc::new(PrefixMemory { id, holder, runs });

@@ -14,10 +14,11 @@ use crate::strikes::{self, Strike};
 use crate::window::{Access, Treatment, Window};
 use leasehold_host_memory::Fault;
 use leasehold_plugin_api::{BackingError, ErrorKind};
-use rustix::fs::{FallocateFlags, MemfdFlags, Mode, OFlags, SeekFrom};
+use rustix::fs::{FallocateFlags, MemfdFlags, Mode, OFlags, SealFlags, SeekFrom};
 use rustix::io::Errno;
 use rustix::process::Resource;
-use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::ops::Range;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::{PoisonError, RwLock};
 
 /// Large enough that one segment serves, small enough for every file system.
@@ -69,44 +70,47 @@ impl Store {
     }
 
     /// Maps a run at an offset of a window. Of frames that were owned before only those are treated that hold anything:
-    /// what was never touched stays a hole.
+    /// what was never touched stays a hole. The kernel joins what follows each other in the file to one mapping.
     pub(crate) fn map(&self, window: &Window, offset: u64, run: Run, treatment: Treatment) -> Result<(), Fault> {
-        let access = treatment.access();
         let bytes = run.frames.saturating_mul(self.granule);
-        self.with(run, access, |file, at| {
-            window.map(offset, bytes, file, at, access)?;
+        self.with(run, treatment.access(), |file, at| {
             if matches!(treatment, Treatment::Fresh | Treatment::ReadOnly) {
-                return Ok(());
+                return window.map(offset, bytes, file, at, treatment);
             }
-            let treat = |(distance, bytes)| window.treat(offset.saturating_add(distance), bytes, treatment);
-            self.held_in(file, at, bytes).into_iter().try_for_each(treat)
+            for (part, holds) in self.held_in(file, at, bytes) {
+                let treatment = if holds { treatment } else { Treatment::Fresh };
+                let (offset, at) = (offset.saturating_add(part.start), at.saturating_add(part.start));
+                window.map(offset, part.end.saturating_sub(part.start), file, at, treatment)?;
+            }
+            Ok(())
         })
     }
 
-    /// Which granules of a part of a file hold anything, in memory or in swap, as distances from its beginning and sizes.
+    /// Cuts a part of a file, in granules, by whether they hold anything, in memory or in swap. Ranges count from its
+    /// beginning.
     ///
     /// `SEEK_DATA` answers from the file's index alone, lseek(2). `mincore` would not do: it says of a page in swap that
     /// it isn't there. `SEEK_HOLE` would look through all that follows.
-    fn held_in(&self, file: BorrowedFd<'_>, begin: u64, bytes: u64) -> Vec<(u64, u64)> {
-        let mut held: Vec<(u64, u64)> = Vec::new();
-        let mut distance: u64 = 0;
-        while distance < bytes {
-            let data = match rustix::fs::seek(file, SeekFrom::Data(begin.saturating_add(distance))) {
-                Ok(data) => data.saturating_sub(begin),
-                Err(Errno::NXIO) => break, // holes up to the end of the file
-                Err(_) => distance,        // a kernel that can't tell: it may hold something
+    fn held_in(&self, file: BorrowedFd<'_>, begin: u64, bytes: u64) -> Vec<(Range<u64>, bool)> {
+        let mut parts: Vec<(Range<u64>, bool)> = Vec::new();
+        let mut add = |range: Range<u64>, holds| match parts.last_mut() {
+            _ if range.is_empty() => {}
+            Some((last, held)) if *held == holds => last.end = range.end,
+            _ => parts.push((range, holds)),
+        };
+        let mut reached: u64 = 0;
+        while reached < bytes {
+            let data = match rustix::fs::seek(file, SeekFrom::Data(begin.saturating_add(reached))) {
+                Ok(data) => data.saturating_sub(begin).min(bytes),
+                Err(Errno::NXIO) => bytes, // nothing but holes up to the end of the file
+                Err(_) => reached,         // a kernel that can't tell: it may hold something
             };
-            distance = data.saturating_sub(data.checked_rem(self.granule).unwrap_or(0)).max(distance);
-            match held.last_mut() {
-                _ if distance >= bytes => break,
-                Some((first, length)) if first.saturating_add(*length) == distance => {
-                    *length = length.saturating_add(self.granule);
-                }
-                _ => held.push((distance, self.granule)),
-            }
-            distance = distance.saturating_add(self.granule);
+            let granule = data.saturating_sub(data.checked_rem(self.granule).unwrap_or(0)).max(reached);
+            add(reached..granule, false);
+            reached = granule.saturating_add(self.granule).min(bytes);
+            add(granule..reached, true);
         }
-        held
+        parts
     }
 
     /// Gives the memory of a run back: it becomes a hole, which reads as zero.
@@ -126,7 +130,6 @@ impl Store {
         access: Access,
         act: impl FnOnce(BorrowedFd<'_>, u64) -> Result<(), Fault>,
     ) -> Result<(), Fault> {
-        use std::os::fd::AsFd;
         let segments = self.segments.read().unwrap_or_else(PoisonError::into_inner);
         let number = usize::try_from(run.first.div_euclid(SEGMENT_STRIDE)).unwrap_or(usize::MAX);
         let segment = segments.get(number).ok_or(Fault::new("a frame outside the pool", Errno::INVAL))?;
@@ -148,15 +151,29 @@ impl Store {
 
 impl Segment {
     fn open(bytes: u64) -> Result<Self, Fault> {
-        let writable = rustix::fs::memfd_create("leasehold-host-pool", MemfdFlags::CLOEXEC)
-            .map_err(|errno| Fault::new("memfd_create", errno))?;
+        let writable = memory_file()?;
         rustix::fs::ftruncate(&writable, bytes).map_err(|errno| Fault::new("ftruncate", errno))?;
+        // Nobody can shrink it under a mapping, which would make a touch a SIGBUS; and nobody can forbid writing.
+        let seals = SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL;
+        rustix::fs::fcntl_add_seals(&writable, seals).map_err(|errno| Fault::new("fcntl(F_ADD_SEALS)", errno))?;
         // A descriptor that is duplicated keeps its mode; one that is opened anew has a mode of its own.
         let path = format!("/proc/self/fd/{}", writable.as_raw_fd());
         let read_only = rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
             .map_err(|errno| Fault::new("open(/proc/self/fd, O_RDONLY)", errno))?;
         Ok(Self { writable, read_only })
     }
+}
+
+/// A file in memory alone that can't be executed: a machine may refuse others (`vm.memfd_noexec`). A kernel before 6.3
+/// doesn't know the flag.
+fn memory_file() -> Result<OwnedFd, Fault> {
+    let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+    let name = "leasehold-host-pool";
+    match rustix::fs::memfd_create(name, flags | MemfdFlags::NOEXEC_SEAL) {
+        Err(Errno::INVAL) => rustix::fs::memfd_create(name, flags),
+        answer => answer,
+    }
+    .map_err(|errno| Fault::new("memfd_create", errno))
 }
 
 /// The refusal of a pool that can't have its first segment.

@@ -8,7 +8,6 @@ use crate::strikes::{self, Strike};
 use leasehold_host_memory::sys::{self, Counting};
 use leasehold_host_memory::{AddressSpace, Fault};
 use leasehold_plugin_api::{Address, HostAccess};
-use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags};
 use std::os::fd::BorrowedFd;
 
@@ -50,7 +49,7 @@ pub(crate) struct Window {
 
 /// The claim that the CPU can touch what is committed here.
 pub(crate) fn host_access() -> HostAccess {
-    // SAFETY: committed bytes are pages of a file that nobody shrinks, mapped readable and writable into one `Window`
+    // SAFETY: committed bytes are pages of a file that nobody can shrink (it is sealed so), mapped readable and writable into one `Window`
     // (1). `Frames` gives each frame to one owner, so it is mapped in a second place only as a sealed prefix, read-only.
     // The pool writes to it only before the commit returns, and takes it away only on the host's word (2).
     unsafe { HostAccess::direct() }
@@ -74,45 +73,43 @@ impl Window {
         bytes: u64,
         file: BorrowedFd<'_>,
         file_offset: u64,
-        access: Access,
+        treatment: Treatment,
     ) -> Result<(), Fault> {
         let base = self.space.part(offset, bytes)?;
+        self.map_file(base, bytes, file, file_offset, treatment)?;
+        if treatment == Treatment::Scrubbed { self.scrub(base, bytes) } else { Ok(()) }
+    }
+
+    /// Resident pages are mapped at once, several at a time, and writable: the kernel has no reason to be told of the first
+    /// write to a page of such a file. Where it maps them at the first touch instead, that is as good, so nothing depends
+    /// on it: `MAP_POPULATE`, mmap(2).
+    fn map_file(
+        &self,
+        base: Address,
+        bytes: u64,
+        file: BorrowedFd<'_>,
+        file_offset: u64,
+        treatment: Treatment,
+    ) -> Result<(), Fault> {
         strikes::check(Strike::Map)?;
         let call = "mmap(MAP_SHARED, MAP_FIXED)";
         let length = sys::length(call, bytes)?;
-        let protection = match access {
+        let protection = match treatment.access() {
             Access::ReadWrite => ProtFlags::READ | ProtFlags::WRITE,
             Access::ReadOnly => ProtFlags::READ,
         };
-        let flags = MapFlags::SHARED | MapFlags::FIXED | MapFlags::NORESERVE;
+        let population = match treatment {
+            Treatment::Resident | Treatment::Scrubbed => MapFlags::POPULATE,
+            Treatment::Fresh | Treatment::ReadOnly => MapFlags::empty(),
+        };
+        let flags = MapFlags::SHARED | MapFlags::FIXED | MapFlags::NORESERVE | population;
         // SAFETY: the part that MAP_FIXED replaces is within the window (1), and nothing refers to it (2).
         let mapped = unsafe { rustix::mm::mmap(base.to_pointer(), length, protection, flags, file, file_offset) };
         mapped.map(|_| ()).map_err(|errno| Fault::new(call, errno))
     }
 
-    /// Readies a part, just mapped readable and writable, that holds what somebody left there.
-    pub(crate) fn treat(&self, offset: u64, bytes: u64, treatment: Treatment) -> Result<(), Fault> {
-        let base = self.space.part(offset, bytes)?;
-        match treatment {
-            Treatment::Fresh | Treatment::ReadOnly => Ok(()),
-            Treatment::Resident => {
-                // The pages are there; where the kernel maps them at the first touch instead, that is as good.
-                // SAFETY: the part is within the window (1), mapped just now.
-                let _ = unsafe { sys::populate(base, bytes) };
-                Ok(())
-            }
-            Treatment::Scrubbed => self.scrub(base, bytes),
-        }
-    }
-
     /// Zeroes a part that this call has mapped readable and writable.
     fn scrub(&self, base: Address, bytes: u64) -> Result<(), Fault> {
-        // SAFETY: the part is within the window (1), mapped just now.
-        match unsafe { sys::populate(base, bytes) } {
-            // A kernel before 5.14 doesn't know the advice: the pages come one by one.
-            Err(fault) if fault.errno != Errno::INVAL => return Err(fault),
-            _ => {}
-        }
         let length = sys::length("zeroing", bytes)?;
         // SAFETY: the part is within the window (1) and was mapped writable by the caller; the file is longer than what is
         // mapped of it; the host has not been told of the part yet, so nothing refers to it (2).

@@ -31,7 +31,7 @@ fn a_commit_that_fails_at_plane_k_changes_nothing_for_every_k() {
         let before = books_of(&pool, &books);
         let more: Vec<_> = (0..PLANES).map(|id| range(id, MIB, 2 * MIB)).collect();
         plan(Strike::Map, failing);
-        assert_eq!(kind(pool.commit(&more)), ErrorKind::OutOfMemory);
+        assert_eq!(kind(pool.commit(&more)), ErrorKind::AddressSpaceExhausted);
         assert_eq!(books_of(&pool, &books), before);
         assert!(bases.iter().all(|base| holds(*base, 0, MIB, 7) && mappings(*base, 8 * MIB).len() <= 2));
         assert_eq!(pool.commit(&more), Ok(change(2 * PLANES * MIB, PLANES * MIB)));
@@ -68,9 +68,9 @@ fn allocations_and_prefixes_that_fail_leave_nothing_behind() {
         planes(&pool);
         let (before, used) = (books_of(&pool, &books), budget.used());
         plan(Strike::Map, failing);
-        assert_eq!(kind(allocate(&pool, 1, 64 * MIB, OTHER)), ErrorKind::OutOfMemory);
+        assert_eq!(kind(allocate(&pool, 1, 64 * MIB, OTHER)), ErrorKind::AddressSpaceExhausted);
         plan(Strike::Map, failing);
-        assert_eq!(kind(create(&pool, 1, 64 * MIB, OTHER)), ErrorKind::OutOfMemory);
+        assert_eq!(kind(create(&pool, 1, 64 * MIB, OTHER)), ErrorKind::AddressSpaceExhausted);
         let [now @ .., resident] = books_of(&pool, &books);
         assert_eq!((&now[..], budget.used()), (&before[..3], used));
         assert!(resident <= before[3], "small pieces of parked memory may have been exchanged for holes");

@@ -3,6 +3,7 @@
 
 use leasehold_plugin_api::Address;
 use rustix::io::Errno;
+use std::process::{Command, ExitStatus};
 
 /// Writes `value` to every byte; the range is committed.
 pub(super) fn fill(base: Address, offset: u64, bytes: u64, value: u8) {
@@ -37,6 +38,30 @@ pub(super) fn make_writable(base: Address, offset: u64, bytes: u64) -> Result<()
             rustix::mm::MprotectFlags::READ | rustix::mm::MprotectFlags::WRITE,
         )
     }
+}
+
+/// Maps pages of their own until the process has no mapping left.
+pub(super) fn take_last_mappings() {
+    let (access, kind) = (rustix::mm::ProtFlags::READ, rustix::mm::MapFlags::SHARED);
+    // SAFETY: the kernel chooses addresses that nothing has; the pages stay for the life of the process.
+    while unsafe { rustix::mm::mmap_anonymous(std::ptr::null_mut(), 4096, access, kind) }.is_ok() {}
+}
+
+/// What became of the child that runs `test` alone; `None` in that child itself.
+///
+/// For tests that spend something of the whole process, or end it.
+pub(super) fn child(test: &str) -> Option<ExitStatus> {
+    const CHILD: &str = "LEASEHOLD_TEST_CHILD";
+    if std::env::var(CHILD).is_ok_and(|name| name == test) {
+        return None;
+    }
+    let mut child = Command::new(std::env::current_exe().unwrap());
+    let name = format!("tests::{test}");
+    let output = child.args(["--exact", &name, "--nocapture", "--test-threads=1"]).env(CHILD, test).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    println!("{text}\n{}", String::from_utf8_lossy(&output.stderr));
+    assert!(text.contains("running 1 test"), "there is no test {name}");
+    Some(output.status)
 }
 
 /// One kernel mapping that reaches into a range: its permissions, and its proportional share of memory in bytes.

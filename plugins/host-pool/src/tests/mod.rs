@@ -5,6 +5,7 @@ mod books;
 mod failures;
 mod growth;
 mod isolation;
+mod limits;
 mod memory;
 mod model;
 mod prefixes;
