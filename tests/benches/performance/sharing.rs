@@ -1,6 +1,6 @@
 //! A prefix that is mapped beside one that is copied, and parked memory beside fresh memory.
 
-use crate::harness::{Samples, interleave, nanos};
+use crate::harness::{Samples, interleave, nanos, nanos_each};
 use crate::hosts::{GIB, MIB, Single};
 use crate::table::{Aim, Row, Table};
 use leasehold::Buffer;
@@ -9,6 +9,8 @@ use std::hint::black_box;
 const PREFIX: u64 = 256 * MIB;
 const GROWTH: u64 = 64 * MIB;
 const PAGE: usize = 4096;
+/// Mappings of a sample: one alone would be timed with the caches that a copy has just emptied.
+const TURNS: u32 = 64;
 
 pub(crate) fn measure(table: &mut Table) {
     prefixes(table);
@@ -22,19 +24,23 @@ fn prefixes(table: &mut Table) {
     let mut target = pool.buffer_of(1, PREFIX);
     target.grow_to(PREFIX).expect("it fits");
     target.as_mut_slice().expect("the CPU can touch it").fill(1);
-    let mapped = |touch: fn(&Buffer)| {
+    let map = || {
+        let mut buffers: Vec<_> = (0..TURNS).map(|_| pool.buffer_of(1, PREFIX)).collect();
+        let mut empty = buffers.iter_mut();
+        nanos_each(TURNS, |_| empty.next().expect("one for each turn").map_prefix(&prefix).expect("it fits"))
+    };
+    let read = || {
         let mut buffer = pool.buffer_of(1, PREFIX);
         nanos(|| {
             buffer.map_prefix(&prefix).expect("it fits");
-            touch(&buffer);
+            read_each_page(&buffer);
         })
     };
-    let copied = || {
+    let mut copied = || {
         let from = prefix.plane(0).expect("the CPU can touch it");
         nanos(|| target.as_mut_slice().expect("the CPU can touch it").copy_from_slice(black_box(from)))
     };
-    let [map, read, copy] =
-        interleave(2, 21, [&mut || mapped(|_| {}), &mut || mapped(read_each_page), &mut { copied }]);
+    let [map, read, copy] = interleave(2, 21, [&mut || map(), &mut || read(), &mut copied]);
     let row = |what, ours: &Samples, aim: fn(f64) -> Aim| {
         let spread = ours.times_faster_than(&copy);
         Row {
