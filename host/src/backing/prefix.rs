@@ -1,27 +1,11 @@
 //! A hold on a prefix's memory: whoever holds one may map and read it; with the last one it is given back.
-//!
-//! The memory itself knows no backing, so that a region in quarantine can keep what is still mapped in it without keeping
-//! the backing alive.
 
 use super::CheckedBacking;
+use super::prefix_memory::PrefixMemory;
 use super::quarantine::Unreturned;
 use crate::error::Unreleased;
-use crate::governor::Lease;
 use leasehold_plugin_api::{Address, PrefixId, PrefixRange};
 use std::sync::Arc;
-
-/// The memory of one live prefix.
-#[derive(Debug)]
-pub(crate) struct PrefixMemory {
-    pub(super) id: PrefixId,
-    /// Where the creator's window begins; it is as large as the prefix.
-    pub(super) window: Address,
-    pub(super) bytes: u64,
-    /// Physical bytes that its creation newly owned.
-    pub(super) newly_owned_bytes: u64,
-    /// The charge for it, unless the backing pays.
-    pub(super) lease: Option<Lease>,
-}
 
 /// A hold on a prefix's memory. Dropping the last one gives the memory back; what can't be given back stays charged in
 /// the backing's quarantine.

@@ -1,6 +1,6 @@
 //! What goes back to a backing; and what could not yet: it stays charged, is named, and is tried again.
 
-use super::prefix::PrefixMemory;
+use super::prefix_memory::PrefixMemory;
 use crate::governor::Lease;
 use leasehold_plugin_api::{Address, PrefixId, ReleaseTarget};
 use std::sync::Arc;

@@ -10,8 +10,8 @@
 //! * `spec`: what a buffer is to be.
 //! * `growth`: how far a growth commits. Pure arithmetic.
 //! * `plane`: one region, what is charged for it and what of it may be used. Unsafe code is here and in `allocation`.
-//! * `set`: planes that grow together or not at all; the only file that charges and commits. `set/sharing`: prefixes
-//!   mapped in front.
+//! * `set`: planes that grow together or not at all. `set/growing`: the only file that charges and commits.
+//!   `set/sharing`: prefixes mapped in front.
 //! * `single`: one plane, with its bytes as a slice.
 //! * `allocation`: memory that is committed as a whole, for comparison and for what never grows.
 //!

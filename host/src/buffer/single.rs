@@ -5,7 +5,7 @@ use super::spec::BufferSpec;
 use crate::backing::CheckedBacking;
 use crate::error::Error;
 use crate::governor::GovernorCore;
-use crate::prefix::SharedPrefix;
+use crate::prefix::{PrefixPart, SharedPrefix};
 use leasehold_plugin_api::Address;
 use std::sync::Arc;
 
@@ -100,6 +100,15 @@ impl Buffer {
     /// As [`BufferSet::map_prefix`].
     pub fn map_prefix(&mut self, prefix: &SharedPrefix) -> Result<(), Error> {
         self.set.map_prefix(prefix)
+    }
+
+    /// Maps parts of prefixes of one plane one behind the other, all or none.
+    ///
+    /// # Errors
+    ///
+    /// As [`BufferSet::map_prefix`].
+    pub fn map_prefixes(&mut self, parts: &[PrefixPart]) -> Result<(), Error> {
+        self.set.map_prefixes(parts)
     }
 
     /// Gives everything in it back, prefixes included, and keeps the address space.

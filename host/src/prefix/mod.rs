@@ -9,6 +9,7 @@
 //!                                BufferSet::map_prefixes: into all planes of a buffer, or none
 //! ```
 //!
+//! * `planes`: what both have: a hold on the memory, and where each plane lies.
 //! * `spec`: what a prefix is to be.
 //! * `writable`: a prefix that is not sealed yet.
 //! * `shared`: a sealed prefix, and parts of it.
@@ -17,6 +18,7 @@
 //! until the last [`SharedPrefix`] and the last buffer that maps it are gone, in whichever order. Whether a prefix is
 //! long enough to be shared is arithmetic: see `shareability`.
 
+mod planes;
 mod shared;
 mod spec;
 mod writable;

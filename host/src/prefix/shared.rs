@@ -1,8 +1,7 @@
 //! A sealed prefix, and parts of it.
-#![expect(unsafe_code, reason = "lends sealed memory out as slices")]
 
-use super::writable::{no_such_plane, plane_base};
-use crate::backing::{CheckedBacking, PrefixHandle, PrefixMemory, bytes};
+use super::planes::Planes;
+use crate::backing::{CheckedBacking, PrefixMemory};
 use crate::error::{BufferError, Error, PrefixError, Unreleased};
 use leasehold_plugin_api::{Address, PrefixMapping, RegionId};
 use std::sync::Arc;
@@ -11,54 +10,51 @@ use std::sync::Arc;
 /// last buffer that maps it are gone.
 #[derive(Clone, Debug)]
 pub struct SharedPrefix {
-    /// Invariant 1: sealed.
-    handle: PrefixHandle,
-    planes: usize,
-    /// Invariant 2: `planes × plane_bytes` are the bytes of the prefix.
-    plane_bytes: u64,
+    /// Sealed: nobody writes to them.
+    planes: Planes,
 }
 
 impl SharedPrefix {
     /// A prefix that was just sealed.
-    pub(super) fn new(handle: PrefixHandle, planes: usize, plane_bytes: u64) -> Self {
-        Self { handle, planes, plane_bytes }
+    pub(super) fn new(planes: Planes) -> Self {
+        Self { planes }
     }
 
     /// The number of planes.
     #[must_use]
     pub fn planes(&self) -> usize {
-        self.planes
+        self.planes.count
     }
 
     /// Bytes of each plane.
     #[must_use]
     pub fn plane_bytes(&self) -> u64 {
-        self.plane_bytes
+        self.planes.plane_bytes
     }
 
     /// Bytes of all planes: what it owns, once, however often it is mapped.
     #[must_use]
     pub fn owned_bytes(&self) -> u64 {
-        self.handle.bytes()
+        self.planes.handle.bytes()
     }
 
     /// The name of the backing that made it.
     #[must_use]
     pub fn backing_name(&self) -> &str {
-        self.handle.backing().name()
+        self.planes.handle.backing().name()
     }
 
     /// How many hold it: its clones, its parts, and the buffers that map it. Where this is the only one, nobody else can
     /// make it more.
     #[must_use]
     pub fn holds(&self) -> usize {
-        self.handle.holds()
+        self.planes.handle.holds()
     }
 
     /// Where a plane begins in the window that its creator had. `None` when there is no such plane.
     #[must_use]
     pub fn base(&self, plane: usize) -> Option<Address> {
-        plane_base(&self.handle, self.planes, self.plane_bytes, plane)
+        self.planes.base(plane)
     }
 
     /// The bytes of a plane.
@@ -68,15 +64,13 @@ impl SharedPrefix {
     /// [`InvalidRequest`](crate::ErrorKind::InvalidRequest) when there is no such plane,
     /// [`Unsupported`](crate::ErrorKind::Unsupported) when the CPU can't touch the memory.
     pub fn plane(&self, plane: usize) -> Result<&[u8], Error> {
-        let base = self.base(plane).ok_or_else(|| no_such_plane(&self.handle, plane, self.planes))?;
-        // SAFETY: by invariant 2 the plane lies in the window of a live prefix, to which nobody writes (1).
-        Ok(unsafe { bytes::of(self.handle.backing(), base, self.plane_bytes) }?)
+        Ok(self.planes.bytes(plane)?)
     }
 
     /// All of it.
     #[must_use]
     pub fn whole(&self) -> PrefixPart {
-        PrefixPart { prefix: self.clone(), offset: 0, plane_bytes: self.plane_bytes }
+        PrefixPart { prefix: self.clone(), offset: 0, plane_bytes: self.plane_bytes() }
     }
 
     /// The part of each plane that begins `offset` bytes in, in whole granules.
@@ -85,14 +79,14 @@ impl SharedPrefix {
     ///
     /// [`InvalidRequest`](crate::ErrorKind::InvalidRequest) when it is empty, not in whole granules, or passes the plane.
     pub fn part(&self, offset: u64, plane_bytes: u64) -> Result<PrefixPart, Error> {
-        let granule = self.handle.backing().capabilities().granularity().unwrap_or(1);
+        let granule = self.planes.handle.backing().capabilities().granularity().unwrap_or(1);
         let is_whole = plane_bytes > 0 && offset.is_multiple_of(granule) && plane_bytes.is_multiple_of(granule);
-        let is_within = offset.checked_add(plane_bytes).is_some_and(|end| end <= self.plane_bytes);
+        let is_within = offset.checked_add(plane_bytes).is_some_and(|end| end <= self.plane_bytes());
         if is_whole && is_within {
             return Ok(PrefixPart { prefix: self.clone(), offset, plane_bytes });
         }
-        let backing = Arc::clone(self.handle.backing().name());
-        Err(PrefixError::Part { backing, offset, bytes: plane_bytes, plane_bytes: self.plane_bytes, granule }.into())
+        let backing = Arc::clone(self.planes.handle.backing().name());
+        Err(PrefixError::Part { backing, offset, bytes: plane_bytes, plane_bytes: self.plane_bytes(), granule }.into())
     }
 
     /// What one more mapping of it would newly own: nothing, where memory is shared as it should be.
@@ -101,7 +95,7 @@ impl SharedPrefix {
     ///
     /// What the backing reports.
     pub fn incremental_owned_bytes(&self) -> Result<u64, Error> {
-        Ok(self.handle.backing().incremental_owned_bytes(self.handle.id())?)
+        Ok(self.planes.handle.backing().incremental_owned_bytes(self.planes.handle.id())?)
     }
 
     /// Ends this hold on it, and says what could not be given back where it was the last. Dropping does the same, and
@@ -111,12 +105,12 @@ impl SharedPrefix {
     ///
     /// [`NotReleased`](crate::ErrorKind::NotReleased): it stays charged until [`Host::reap`](crate::Host::reap) succeeds.
     pub fn close(self) -> Result<(), Error> {
-        Ok(self.handle.close().map_err(BufferError::from)?)
+        Ok(self.planes.handle.close().map_err(BufferError::from)?)
     }
 
     /// Refuses a prefix of another backing, before anything is asked about it.
     pub(crate) fn check_made_by(&self, backing: &Arc<CheckedBacking>) -> Result<(), PrefixError> {
-        let maker = self.handle.backing();
+        let maker = self.planes.handle.backing();
         if Arc::ptr_eq(maker, backing) {
             return Ok(());
         }
@@ -151,18 +145,18 @@ impl PrefixPart {
 
     /// Its memory, for a quarantine of its backing.
     pub(crate) fn share_memory(&self) -> Option<Arc<PrefixMemory>> {
-        self.prefix.handle.share_memory()
+        self.prefix.planes.handle.share_memory()
     }
 
     /// Ends this hold on the prefix, and says what could not be given back where it was the last.
     pub(crate) fn close(self) -> Result<(), Unreleased> {
-        self.prefix.handle.close()
+        self.prefix.planes.handle.close()
     }
 
     /// Its bytes of one plane, mapped into a region.
     pub(crate) fn mapping(&self, plane: u64, region: RegionId, offset: u64) -> PrefixMapping {
-        let begin = self.prefix.plane_bytes.saturating_mul(plane).saturating_add(self.offset);
-        PrefixMapping::new(self.prefix.handle.range(begin, self.plane_bytes), region, offset)
+        let begin = self.prefix.plane_bytes().saturating_mul(plane).saturating_add(self.offset);
+        PrefixMapping::new(self.prefix.planes.handle.range(begin, self.plane_bytes), region, offset)
     }
 }
 

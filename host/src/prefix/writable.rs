@@ -1,10 +1,11 @@
 //! A prefix that its creator still writes.
-#![expect(unsafe_code, reason = "lends the creator's window out as slices")]
+#![expect(unsafe_code, reason = "lends the creator's window out to write")]
 
+use super::planes::Planes;
 use super::shared::SharedPrefix;
 use super::spec::PrefixSpec;
 use crate::admission::{self, Payer};
-use crate::backing::{CheckedBacking, PrefixHandle, bytes};
+use crate::backing::CheckedBacking;
 use crate::error::{BackingFault, BufferError, Error, PrefixError};
 use crate::governor::{GovernorCore, Parties};
 use leasehold_plugin_api::Address;
@@ -15,11 +16,9 @@ use std::sync::Arc;
 /// holder left. Dropping it gives its memory back.
 #[derive(Debug)]
 pub struct Prefix {
-    /// Invariant 1: nobody else holds it, and it is mapped nowhere.
-    handle: PrefixHandle,
-    planes: usize,
-    /// Invariant 2: `planes × plane_bytes` are the bytes of the prefix.
-    plane_bytes: u64,
+    /// Invariant 1: nobody else holds them, and they are mapped nowhere.
+    planes: Planes,
+    /// Invariant 2: [`Access::InDoubt`] once sealing was asked for and broke off; what was sealed is no `Prefix` any more.
     access: Access,
 }
 
@@ -60,37 +59,38 @@ impl Prefix {
         };
         let handle = backing.create_prefix(total, spec.holder, lease)?;
         handle.note_used(used);
-        Ok(Self { handle, planes: spec.planes, plane_bytes: spec.plane_bytes, access: Access::Writable })
+        let planes = Planes { handle, count: spec.planes, plane_bytes: spec.plane_bytes };
+        Ok(Self { planes, access: Access::Writable })
     }
 
     /// The number of planes.
     #[must_use]
     pub fn planes(&self) -> usize {
-        self.planes
+        self.planes.count
     }
 
     /// Bytes of each plane.
     #[must_use]
     pub fn plane_bytes(&self) -> u64 {
-        self.plane_bytes
+        self.planes.plane_bytes
     }
 
     /// Bytes of all planes: what it owns, once, however often it will be mapped.
     #[must_use]
     pub fn owned_bytes(&self) -> u64 {
-        self.handle.bytes()
+        self.planes.handle.bytes()
     }
 
     /// Physical bytes that its creation newly owned: fewer than it owns where parked memory served.
     #[must_use]
     pub fn newly_owned_bytes(&self) -> u64 {
-        self.handle.newly_owned_bytes()
+        self.planes.handle.newly_owned_bytes()
     }
 
     /// Where a plane begins in the creator's window. `None` when there is no such plane.
     #[must_use]
     pub fn base(&self, plane: usize) -> Option<Address> {
-        plane_base(&self.handle, self.planes, self.plane_bytes, plane)
+        self.planes.base(plane)
     }
 
     /// The bytes of a plane.
@@ -100,9 +100,7 @@ impl Prefix {
     /// [`InvalidRequest`](crate::ErrorKind::InvalidRequest) when there is no such plane,
     /// [`Unsupported`](crate::ErrorKind::Unsupported) when the CPU can't touch the memory.
     pub fn plane(&self, plane: usize) -> Result<&[u8], Error> {
-        let base = self.base(plane).ok_or_else(|| no_such_plane(&self.handle, plane, self.planes))?;
-        // SAFETY: by invariant 2 the plane lies in the window of a live prefix; writing needs `self` exclusively.
-        Ok(unsafe { bytes::of(self.handle.backing(), base, self.plane_bytes) }?)
+        Ok(self.planes.bytes(plane)?)
     }
 
     /// The bytes of a plane, to write.
@@ -111,12 +109,11 @@ impl Prefix {
     ///
     /// As [`plane`](Self::plane), and [`WrongState`](crate::ErrorKind::WrongState) when sealing it broke off.
     pub fn plane_mut(&mut self, plane: usize) -> Result<&mut [u8], Error> {
-        let base = self.base(plane).ok_or_else(|| no_such_plane(&self.handle, plane, self.planes))?;
         if self.access == Access::InDoubt {
-            return Err(PrefixError::SealInDoubt { backing: Arc::clone(self.handle.backing().name()) }.into());
+            return Err(PrefixError::SealInDoubt { backing: Arc::clone(self.planes.handle.backing().name()) }.into());
         }
-        // SAFETY: as above; the prefix is not sealed, by invariant 1 nobody else has it, and it is borrowed exclusively.
-        Ok(unsafe { bytes::of_mut(self.handle.backing(), base, self.plane_bytes) }?)
+        // SAFETY: by invariant 2 the prefix is not sealed, and by invariant 1 nobody else holds it.
+        Ok(unsafe { self.planes.bytes_mut(plane) }?)
     }
 
     /// Ends all writing, for ever: from now on it is read-only wherever it is mapped.
@@ -125,8 +122,9 @@ impl Prefix {
     ///
     /// What the backing reports, with the prefix.
     pub fn seal(mut self) -> Result<SharedPrefix, Unsealed> {
-        match self.handle.backing().seal(self.handle.id()) {
-            Ok(()) => Ok(SharedPrefix::new(self.handle, self.planes, self.plane_bytes)),
+        let handle = &self.planes.handle;
+        match handle.backing().seal(handle.id()) {
+            Ok(()) => Ok(SharedPrefix::new(self.planes)),
             Err(fault) => {
                 self.note(&fault);
                 Err(Unsealed { prefix: self, error: fault.into() })
@@ -146,18 +144,8 @@ impl Prefix {
     ///
     /// [`NotReleased`](crate::ErrorKind::NotReleased): it stays charged until [`Host::reap`](crate::Host::reap) succeeds.
     pub fn close(self) -> Result<(), Error> {
-        Ok(self.handle.close().map_err(BufferError::from)?)
+        Ok(self.planes.handle.close().map_err(BufferError::from)?)
     }
-}
-
-/// Where a plane begins in the creator's window.
-pub(super) fn plane_base(handle: &PrefixHandle, planes: usize, plane_bytes: u64, plane: usize) -> Option<Address> {
-    let offset = u64::try_from(plane).ok()?.checked_mul(plane_bytes)?;
-    handle.window().checked_add(offset).filter(|_| plane < planes)
-}
-
-pub(super) fn no_such_plane(handle: &PrefixHandle, plane: usize, planes: usize) -> BufferError {
-    BufferError::NoSuchPlane { backing: Arc::clone(handle.backing().name()), plane, planes }
 }
 
 impl From<Unsealed> for Error {

@@ -3,7 +3,8 @@
 use super::{CheckedBacking, next_id};
 use crate::backing::answers;
 use crate::backing::made::contain;
-use crate::backing::prefix::{PrefixHandle, PrefixMemory};
+use crate::backing::prefix::PrefixHandle;
+use crate::backing::prefix_memory::PrefixMemory;
 use crate::backing::quarantine::Target;
 use crate::error::{BackingFault, Operation};
 use crate::governor::Lease;
