@@ -104,8 +104,8 @@ pub fn grounds() -> Vec<Ground> {
         Ground::over("built-in host-mmap", builtin).without_sharing(PRIVATE),
         Ground::over("libleasehold_host_mmap.so", loaded("leasehold_host_mmap", "")).without_sharing(PRIVATE),
         Ground::over("host-mmap that charges by itself", charging).without_sharing(PRIVATE),
-        pool("built-in host-pool, 4 KiB", "builtin", "4 KiB", 0),
-        pool("libleasehold_host_pool.so", "leasehold_host_pool", "64 KiB", 0),
+        pool("built-in host-pool", "builtin", "4 KiB", 0),
+        pool("libleasehold_host_pool.so", "leasehold_host_pool", "4 KiB", 0),
     ]
 }
 
