@@ -284,3 +284,38 @@ fn a_backing_that_can_not_share_says_so_before_it_is_asked() {
         assert!(error.to_string().contains("offers no shared-mapping"), "{error}");
     }
 }
+
+#[test]
+fn bytes_are_copied_in_and_out_and_never_into_a_prefix_or_past_the_end() {
+    for ground in sharing_grounds() {
+        let granule = ground.granule;
+        let mut prefix = ground.host.prefix(&ground.backing, &PrefixSpec::new(granule).planes(2)).unwrap();
+        prefix.write(1, 5, b"shared").unwrap();
+        let prefix = prefix.seal().unwrap();
+        let mut set = set(&ground, 2);
+        set.map_prefix(&prefix).unwrap();
+        set.grow_to(granule + 10).unwrap();
+        set.write(1, granule + 1, b"private").unwrap();
+        set.fill(0, granule, 10, 3).unwrap();
+        let mut seen = [0; 8];
+        set.read(1, 5, &mut seen[..6]).unwrap();
+        assert_eq!(&seen[..6], b"shared", "{}", ground.name);
+        set.read(1, granule + 1, &mut seen[..7]).unwrap();
+        assert_eq!(&seen[..7], b"private", "{}", ground.name);
+        prefix.read(1, 5, &mut seen[..6]).unwrap();
+        set.read(0, granule + 9, &mut seen[..1]).unwrap();
+        assert_eq!(&seen[..6], &[3, b'h', b'a', b'r', b'e', b'd'], "{}", ground.name);
+        for (plane, offset, kind) in [
+            (1, 5, ErrorKind::WrongState),
+            (1, granule - 1, ErrorKind::WrongState),
+            (1, granule + 4, ErrorKind::InvalidRequest),
+            (1, u64::MAX, ErrorKind::InvalidRequest),
+            (2, granule, ErrorKind::InvalidRequest),
+        ] {
+            let error = set.write(plane, offset, b"private").unwrap_err();
+            assert_eq!(error.kind(), kind, "{}: {plane} {offset}: {error}", ground.name);
+        }
+        assert_eq!(set.read(0, granule + 4, &mut seen).unwrap_err().kind(), ErrorKind::InvalidRequest);
+        assert_eq!(prefix.read(0, granule, &mut seen).unwrap_err().kind(), ErrorKind::InvalidRequest);
+    }
+}

@@ -6,12 +6,14 @@
 //! is still given back to it. Any thread may call; no lock is held across a call to the backing.
 //!
 //! * `checked/sharing`: the calls of shared mapping.
+//! * `checked/transferring`: copies in and out of memory that the CPU can't touch.
 //! * `checked/giving_back`: releases, and the quarantine of what could not be given back.
 //!
 //! What it does *not* do: charge budgets (see `buffer`), or load anything (see `loader`).
 
 mod giving_back;
 mod sharing;
+mod transferring;
 mod trim;
 
 use super::made::{Discovery, MadeBacking, contain};

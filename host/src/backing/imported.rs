@@ -156,6 +156,11 @@ impl ImportedBacking {
         self.capability(&self.shared_mapping, |out, error| unsafe { (table.shared_mapping)(this, out, error) })
     }
 
+    /// The transfers as they were found at first.
+    pub(super) fn known_transfer(&self) -> Option<&Foreign<TransferTable>> {
+        self.transfer.get()?.as_ref()
+    }
+
     pub(super) fn transfer(&self) -> Result<Option<&Foreign<TransferTable>>, BackingError> {
         let Foreign { this, table } = self.own;
         // SAFETY: invariant 1; the out-parameters are the caller's for the call.

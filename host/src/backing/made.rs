@@ -8,7 +8,7 @@ use super::imported::ImportedBacking;
 use super::{Capabilities, answers};
 use leasehold_plugin_api::{
     Accounting, AllocateRequest, Allocation, Backing, BackingError, Description, ErrorKind, ReleaseOutcome,
-    ReleaseTarget, SharedMapping, VirtualBacking,
+    ReleaseTarget, SharedMapping, Transfer, VirtualBacking,
 };
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -94,6 +94,21 @@ impl MadeBacking {
         match self {
             Self::Linked(backing) => Ok(backing.as_shared_mapping()),
             Self::Loaded(backing) => Ok(backing.shared_mapping()?.map(|found| -> &dyn SharedMapping { found })),
+        }
+    }
+
+    /// The transfers as they were discovered.
+    pub(super) fn known_transfer(&self) -> Option<&dyn Transfer> {
+        match self {
+            Self::Linked(backing) => backing.as_transfer(),
+            Self::Loaded(backing) => backing.known_transfer().map(|found| -> &dyn Transfer { found }),
+        }
+    }
+
+    pub(super) fn transfer(&self) -> Result<Option<&dyn Transfer>, BackingError> {
+        match self {
+            Self::Linked(backing) => Ok(backing.as_transfer()),
+            Self::Loaded(backing) => Ok(backing.transfer()?.map(|found| -> &dyn Transfer { found })),
         }
     }
 

@@ -15,6 +15,7 @@
 //! * `made`: a backing that came through either door, and what it says of itself.
 //! * `checked`: every call with its answer checked; a backing that breaks the contract is taken out of service.
 //! * `prefix`: a hold on a prefix's memory, which is given back with the last one.
+//! * `reach`: who can copy in and out.
 //! * `bytes`: addresses as slices, where the CPU can touch them.
 //! * `capabilities`: asked once, compared for ever after.
 //!
@@ -33,6 +34,7 @@ mod made;
 mod prefix;
 mod prefix_memory;
 mod quarantine;
+mod reach;
 mod refunds;
 mod services;
 
@@ -45,6 +47,7 @@ pub(crate) use prefix::PrefixHandle;
 pub(crate) use prefix_memory::PrefixMemory;
 pub use quarantine::ReapReport;
 pub(crate) use quarantine::Unreturned;
+pub(crate) use reach::Reach;
 pub(crate) use services::ServiceContext;
 
 use crate::quiet::quietly;

@@ -10,6 +10,7 @@
 //! 2. The lease, where there is one, holds exactly what the planes are charged.
 //! 3. `shared ≤ committed`: prefixes come first, and nothing private lies before them.
 
+mod copying;
 mod growing;
 mod sharing;
 

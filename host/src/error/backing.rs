@@ -22,6 +22,9 @@ pub(crate) enum Operation {
     MapPrefix,
     Unmap,
     ReleasePrefix,
+    Read,
+    Write,
+    Fill,
     Trim,
 }
 
@@ -42,6 +45,9 @@ impl fmt::Display for Operation {
             Operation::MapPrefix => "map_prefix",
             Operation::Unmap => "unmap",
             Operation::ReleasePrefix => "release_prefix",
+            Operation::Read => "read",
+            Operation::Write => "write",
+            Operation::Fill => "fill",
             Operation::Trim => "trim",
         })
     }

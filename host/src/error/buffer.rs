@@ -27,6 +27,10 @@ pub(crate) enum BufferError {
         "backing {backing:?}: no slice: the CPU can't touch its memory; pass the address to the device, or choose a host-accessible backing"
     )]
     NotHostAccessible { backing: Arc<str> },
+    #[error(
+        "backing {backing:?}: not copied: {bytes} bytes at offset {offset} of plane {plane} pass its {len} bytes; grow it first, or ask for less"
+    )]
+    PastTheEnd { backing: Arc<str>, plane: usize, offset: u64, bytes: u64, len: u64 },
     #[error("backing {backing:?}: no slice: plane {plane} was asked for, there are {planes}; ask for one below that")]
     NoSuchPlane { backing: Arc<str>, plane: usize, planes: usize },
 }
@@ -45,7 +49,7 @@ impl BufferError {
 
     pub(crate) fn kind(&self) -> ErrorKind {
         match self {
-            Self::InvalidSpec { .. } | Self::NoSuchPlane { .. } => ErrorKind::InvalidRequest,
+            Self::InvalidSpec { .. } | Self::NoSuchPlane { .. } | Self::PastTheEnd { .. } => ErrorKind::InvalidRequest,
             Self::CapacityExceeded { .. } => ErrorKind::CapacityExceeded,
             Self::Exhausted { .. } => ErrorKind::TierExhausted,
             Self::NotGrown { fault, .. } | Self::NotShrunk { fault, .. } => fault.kind(),

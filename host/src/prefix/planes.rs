@@ -1,8 +1,8 @@
 //! The planes of a prefix, one behind the other in the window that its creator had.
 #![expect(unsafe_code, reason = "lends a prefix's bytes out as slices")]
 
-use crate::backing::{PrefixHandle, bytes};
-use crate::error::BufferError;
+use crate::backing::{PrefixHandle, Reach, bytes};
+use crate::error::{BufferError, Error};
 use leasehold_plugin_api::Address;
 use std::sync::Arc;
 
@@ -40,6 +40,37 @@ impl Planes {
         // SAFETY: by invariant 1 the plane lies in the window of a live prefix, which is borrowed exclusively; the caller
         // promises the rest.
         unsafe { bytes::of_mut(self.handle.backing(), base, self.plane_bytes) }
+    }
+
+    /// Where some bytes of a plane are, unless it ends before.
+    pub(super) fn place(&self, plane: usize, offset: u64, bytes: u64) -> Result<Address, BufferError> {
+        let base = self.find(plane)?;
+        let len = self.plane_bytes;
+        let end = offset.checked_add(bytes).filter(|end| *end <= len);
+        end.and_then(|_| base.checked_add(offset)).ok_or_else(|| {
+            let backing = Arc::clone(self.handle.backing().name());
+            BufferError::PastTheEnd { backing, plane, offset, bytes, len }
+        })
+    }
+
+    /// Copies the bytes of a plane from `offset` on into `into`.
+    pub(super) fn read(&self, plane: usize, offset: u64, into: &mut [u8]) -> Result<(), Error> {
+        let place = self.place(plane, offset, u64::try_from(into.len()).unwrap_or(u64::MAX))?;
+        let backing = self.handle.backing();
+        match backing.reach() {
+            Reach::Direct => {
+                let start = usize::try_from(offset).unwrap_or(usize::MAX);
+                let found = self.bytes(plane)?.get(start..start.saturating_add(into.len()));
+                into.copy_from_slice(found.unwrap_or_default());
+            }
+            Reach::Transfer => backing.read(place, into)?,
+            Reach::None => return Err(self.out_of_reach().into()),
+        }
+        Ok(())
+    }
+
+    pub(super) fn out_of_reach(&self) -> BufferError {
+        BufferError::NotHostAccessible { backing: Arc::clone(self.handle.backing().name()) }
     }
 
     fn find(&self, plane: usize) -> Result<Address, BufferError> {

@@ -67,6 +67,15 @@ impl SharedPrefix {
         Ok(self.planes.bytes(plane)?)
     }
 
+    /// Copies the bytes of a plane from `offset` on into `into`, wherever their memory is.
+    ///
+    /// # Errors
+    ///
+    /// As [`BufferSet::read`](crate::BufferSet::read).
+    pub fn read(&self, plane: usize, offset: u64, into: &mut [u8]) -> Result<(), Error> {
+        self.planes.read(plane, offset, into)
+    }
+
     /// All of it.
     #[must_use]
     pub fn whole(&self) -> PrefixPart {

@@ -5,7 +5,7 @@ use super::planes::Planes;
 use super::shared::SharedPrefix;
 use super::spec::PrefixSpec;
 use crate::admission::{self, Payer};
-use crate::backing::CheckedBacking;
+use crate::backing::{CheckedBacking, Reach};
 use crate::error::{BackingFault, BufferError, Error, PrefixError};
 use crate::governor::{GovernorCore, Parties};
 use leasehold_plugin_api::Address;
@@ -109,11 +109,48 @@ impl Prefix {
     ///
     /// As [`plane`](Self::plane), and [`WrongState`](crate::ErrorKind::WrongState) when sealing it broke off.
     pub fn plane_mut(&mut self, plane: usize) -> Result<&mut [u8], Error> {
-        if self.access == Access::InDoubt {
-            return Err(PrefixError::SealInDoubt { backing: Arc::clone(self.planes.handle.backing().name()) }.into());
-        }
+        self.check_writable()?;
         // SAFETY: by invariant 2 the prefix is not sealed, and by invariant 1 nobody else holds it.
         Ok(unsafe { self.planes.bytes_mut(plane) }?)
+    }
+
+    /// Copies `bytes` into a plane from `offset` on, wherever its memory is.
+    ///
+    /// # Errors
+    ///
+    /// As [`BufferSet::write`](crate::BufferSet::write), and [`WrongState`](crate::ErrorKind::WrongState) when sealing it
+    /// broke off.
+    pub fn write(&mut self, plane: usize, offset: u64, bytes: &[u8]) -> Result<(), Error> {
+        let place = self.planes.place(plane, offset, u64::try_from(bytes.len()).unwrap_or(u64::MAX))?;
+        self.check_writable()?;
+        match self.planes.handle.backing().reach() {
+            Reach::Direct => {
+                let start = usize::try_from(offset).unwrap_or(usize::MAX);
+                let found = self.plane_mut(plane)?.get_mut(start..start.saturating_add(bytes.len()));
+                found.unwrap_or_default().copy_from_slice(bytes);
+            }
+            Reach::Transfer => self.planes.handle.backing().write(place, bytes)?,
+            Reach::None => return Err(self.planes.out_of_reach().into()),
+        }
+        Ok(())
+    }
+
+    /// Copies the bytes of a plane from `offset` on into `into`, wherever their memory is.
+    ///
+    /// # Errors
+    ///
+    /// As [`BufferSet::read`](crate::BufferSet::read).
+    pub fn read(&self, plane: usize, offset: u64, into: &mut [u8]) -> Result<(), Error> {
+        self.planes.read(plane, offset, into)
+    }
+
+    fn check_writable(&self) -> Result<(), PrefixError> {
+        match self.access {
+            Access::Writable => Ok(()),
+            Access::InDoubt => {
+                Err(PrefixError::SealInDoubt { backing: Arc::clone(self.planes.handle.backing().name()) })
+            }
+        }
     }
 
     /// Ends all writing, for ever: from now on it is read-only wherever it is mapped.
