@@ -56,6 +56,7 @@
 //! * The values ([`Address`], [`CommitRange`], [`Change`], …): plain data, no behaviour beyond arithmetic.
 //! * [`Backing`], [`VirtualBacking`], [`SharedMapping`], [`Transfer`]: what an author implements and the host calls.
 //! * [`HostServices`]: what the host offers back: a log, its authorities, charge and refund.
+//! * [`toolkit`]: what most backings would otherwise write for themselves.
 //! * [`abi`]: the C-shaped tables in between. Authors never need it.
 //!
 //! What this crate does *not* do: it loads nothing, checks no answer of a backing and keeps no books; that is the host
@@ -68,6 +69,7 @@ mod factory;
 mod options;
 mod services;
 mod shared_mapping;
+pub mod toolkit;
 mod transfer;
 mod values;
 mod virtual_backing;

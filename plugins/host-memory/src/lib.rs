@@ -2,9 +2,8 @@
 //!
 //! ```text
 //! a backing ──┬─► AddressSpace ──► sys    the kernel (unsafe is in these two)
-//!             ├─► Table                   which objects are live
 //!             ├─► MapBudget, MapShare     how many mappings the process may hold
-//!             └─► request, granule        whether what is asked for is well-formed (pure)
+//!             └─► granule                 whether a granule can serve (pure)
 //! ```
 //!
 //! In: plain values. Out: a [`Fault`] where the kernel refuses, a typed refusal where the request is wrong. Each type owns
@@ -15,11 +14,8 @@ mod address_space;
 mod fault;
 pub mod granule;
 mod map_budget;
-pub mod request;
 pub mod sys;
-mod table;
 
 pub use address_space::AddressSpace;
 pub use fault::Fault;
 pub use map_budget::{MapBudget, MapShare, max_map_count};
-pub use table::Table;

@@ -13,9 +13,9 @@
 use crate::mapping::Mapping;
 use crate::options::{Population, Settings};
 use crate::runs::Runs;
-use leasehold_host_memory::request::{self, name};
 use leasehold_host_memory::sys::Counting;
 use leasehold_host_memory::{AddressSpace, Fault, MapBudget, MapShare};
+use leasehold_plugin_api::toolkit::request::{self, name};
 use leasehold_plugin_api::{Address, BackingError, CommitRange, ErrorKind, ReleaseOutcome};
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};

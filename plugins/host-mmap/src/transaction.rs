@@ -5,7 +5,7 @@
 //! range is checked before the first system call. A call of one range allocates nothing.
 
 use crate::region::{OpenRegion, Region};
-use leasehold_host_memory::{Table, request};
+use leasehold_plugin_api::toolkit::{Table, request};
 use leasehold_plugin_api::{BackingError, Change, CommitRange, RegionId};
 use std::sync::Arc;
 

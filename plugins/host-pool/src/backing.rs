@@ -12,7 +12,8 @@ use crate::store::Store;
 use crate::supply::Returns;
 use crate::treasury::{Treasury, Unlimited};
 use crate::{sharing, transaction, window};
-use leasehold_host_memory::{MapBudget, Table, request, sys};
+use leasehold_host_memory::{MapBudget, sys};
+use leasehold_plugin_api::toolkit::{Table, request};
 use leasehold_plugin_api::{
     Accounting, AllocateRequest, Allocation, AllocationId, Backing, BackingError, BackingFactory, Change, CommitRange,
     Description, DeviceKey, Domain, HostServices, Prefix, PrefixId, PrefixMapping, PrefixRequest, Region, RegionId,

@@ -7,7 +7,7 @@ use crate::pool::Pool;
 use crate::region::{OpenRegion, maps_of};
 use crate::supply::{Piece, Returns};
 use leasehold_host_memory::Fault;
-use leasehold_host_memory::request::name;
+use leasehold_plugin_api::toolkit::request::name;
 use leasehold_plugin_api::{BackingError, CommitRange, ErrorKind};
 use std::ops::Range;
 

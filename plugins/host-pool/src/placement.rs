@@ -11,7 +11,7 @@ use crate::region::{OpenRegion, maps_of};
 use crate::supply::Returns;
 use crate::window::Treatment;
 use leasehold_host_memory::Fault;
-use leasehold_host_memory::request::name;
+use leasehold_plugin_api::toolkit::request::name;
 use leasehold_plugin_api::{BackingError, ErrorKind, PrefixMapping};
 use std::ops::Range;
 use std::sync::Arc;

@@ -9,7 +9,7 @@ use crate::prefix_memory::PrefixMemory;
 use crate::region::{LiveRegion, OpenRegion};
 use crate::supply::Returns;
 use crate::transaction::{Group, check, with_groups};
-use leasehold_host_memory::{Table, request};
+use leasehold_plugin_api::toolkit::{Table, request};
 use leasehold_plugin_api::{BackingError, Change, PrefixId, PrefixMapping, RegionId};
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -11,7 +11,7 @@
 use crate::pool::Pool;
 use crate::region::{LiveRegion, OpenRegion};
 use crate::supply::{Returns, Supply};
-use leasehold_host_memory::{Table, request};
+use leasehold_plugin_api::toolkit::{Table, request};
 use leasehold_plugin_api::{BackingError, Change, CommitRange, RegionId};
 
 /// The parts of one call that lie in one region, by offset.

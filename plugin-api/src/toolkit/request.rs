@@ -1,6 +1,6 @@
 //! Whether a request is well-formed, before anything is looked up or done: pure arithmetic, and the words of a refusal.
 
-use leasehold_plugin_api::{AllocateRequest, BackingError, CommitRange, ReserveRequest};
+use crate::{AllocateRequest, BackingError, CommitRange, ReserveRequest};
 use std::fmt::Display;
 use std::ops::Range;
 
@@ -8,7 +8,7 @@ use std::ops::Range;
 ///
 /// # Errors
 ///
-/// [`InvalidRequest`](leasehold_plugin_api::ErrorKind::InvalidRequest).
+/// [`InvalidRequest`](crate::ErrorKind::InvalidRequest).
 pub fn check_align(id: impl Display, align: u64) -> Result<(), BackingError> {
     if align.is_power_of_two() {
         return Ok(());
@@ -20,7 +20,7 @@ pub fn check_align(id: impl Display, align: u64) -> Result<(), BackingError> {
 ///
 /// # Errors
 ///
-/// [`InvalidRequest`](leasehold_plugin_api::ErrorKind::InvalidRequest).
+/// [`InvalidRequest`](crate::ErrorKind::InvalidRequest).
 pub fn check_granules(id: impl Display, bytes: u64, granule: u64) -> Result<(), BackingError> {
     if bytes != 0 && bytes.is_multiple_of(granule) {
         return Ok(());
@@ -33,7 +33,7 @@ pub fn check_granules(id: impl Display, bytes: u64, granule: u64) -> Result<(), 
 ///
 /// # Errors
 ///
-/// [`InvalidRequest`](leasehold_plugin_api::ErrorKind::InvalidRequest).
+/// [`InvalidRequest`](crate::ErrorKind::InvalidRequest).
 pub fn check_reserve(request: &ReserveRequest, granule: u64) -> Result<(), BackingError> {
     let ReserveRequest { id, bytes, align, .. } = *request;
     check_align(id, align)?;
@@ -48,8 +48,8 @@ pub fn check_reserve(request: &ReserveRequest, granule: u64) -> Result<(), Backi
 ///
 /// # Errors
 ///
-/// [`InvalidRequest`](leasehold_plugin_api::ErrorKind::InvalidRequest) where it is malformed,
-/// [`OutOfMemory`](leasehold_plugin_api::ErrorKind::OutOfMemory) where no number is that large.
+/// [`InvalidRequest`](crate::ErrorKind::InvalidRequest) where it is malformed,
+/// [`OutOfMemory`](crate::ErrorKind::OutOfMemory) where no number is that large.
 pub fn physical_bytes(request: &AllocateRequest, unit: u64) -> Result<u64, BackingError> {
     let AllocateRequest { id, bytes, align, .. } = *request;
     check_align(id, align)?;
@@ -75,7 +75,7 @@ pub fn name(part: &CommitRange) -> String {
 ///
 /// # Errors
 ///
-/// [`InvalidRequest`](leasehold_plugin_api::ErrorKind::InvalidRequest) where it isn't.
+/// [`InvalidRequest`](crate::ErrorKind::InvalidRequest) where it isn't.
 pub fn range_within(part: &CommitRange, granule: u64, region_bytes: u64) -> Result<Range<u64>, BackingError> {
     // The granule is a power of two: a mask, where a division by a variable would cost more than the look-up.
     let broken = (part.offset | part.bytes) & granule.wrapping_sub(1);
@@ -96,7 +96,7 @@ pub fn range_within(part: &CommitRange, granule: u64, region_bytes: u64) -> Resu
 ///
 /// # Errors
 ///
-/// [`InvalidRequest`](leasehold_plugin_api::ErrorKind::InvalidRequest).
+/// [`InvalidRequest`](crate::ErrorKind::InvalidRequest).
 pub fn in_order<T: Copy>(items: &[T], range: impl Fn(&T) -> CommitRange) -> Result<Vec<T>, BackingError> {
     let mut parts = items.to_vec();
     parts.sort_unstable_by_key(|part| (range(part).region(), range(part).offset));
