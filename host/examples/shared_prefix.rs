@@ -19,7 +19,7 @@ fn main() -> Result<(), Error> {
 pub(crate) fn serve(registry: &str) -> Result<GovernorSnapshot, Error> {
     let host = Host::load(registry)?;
     let backing = host.find(&Requirements::growable().shared_mapping().host_access())?;
-    let known = host.prefix_cache(&backing, PrefixCacheSpec::new(PLANES, BLOCK * ROW))?;
+    let known = host.prefix_cache(&backing, &PrefixCacheSpec::new(PLANES, BLOCK * ROW))?;
 
     let system_prompt = ["you are", "a helpful", "assistant"]; // a block of tokens each
     let prompts = ["what is", "why is", "where is"].map(|question| [&system_prompt[..], &[question]].concat());
@@ -44,7 +44,7 @@ fn begin(
     prompt: &[&str],
     cache: &mut BufferSet,
 ) -> Result<(), Error> {
-    let chain = BlockHash::chain(BlockHash::root(b"tenant 1"), prompt);
+    let chain = BlockHash::root(b"tenant 1").chain(prompt);
     let found = known.find(&chain);
     cache.map_prefixes(&found.parts)?; // costs address space only
     if found.blocks < chain.len() {

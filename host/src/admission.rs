@@ -1,4 +1,4 @@
-//! Decides whether a backing may serve a buffer, before any address space is reserved.
+//! Decides whether a backing may serve a buffer or a prefix, before anything is reserved or made.
 //!
 //! Input: a backing, the books of this host, what the buffer needs. Output: the lease that the buffer will grow, or a
 //! refusal. Nothing is changed either way; but a backing whose answers changed is taken out of service.
@@ -37,7 +37,7 @@ pub(crate) fn granularity(backing: &CheckedBacking) -> Result<u64, AdmissionErro
 }
 
 /// Refuses a backing that can't share.
-pub(crate) fn shared_mapping(backing: &CheckedBacking) -> Result<(), AdmissionError> {
+pub(crate) fn require_shared_mapping(backing: &CheckedBacking) -> Result<(), AdmissionError> {
     if backing.capabilities().has_shared_mapping() {
         return Ok(());
     }

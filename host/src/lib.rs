@@ -21,8 +21,9 @@
 //! ```
 //!
 //! The stages, in the order of the flow: `registry` (text to what is to be loaded), `loader` (library to plugin),
-//! `backing` (plugin to answers that can be relied on), `governor` (who may spend what), `admission`, `buffer`, and
-//! `host`, which ties them together. Imports run one way: see `docs/ARCHITECTURE.md`. `shareability` stands
+//! `backing` (plugin to answers that can be relied on), `governor` (who may spend what), `admission`, `prefix`, `buffer`,
+//! `prefix_cache`, and `host`, which ties them together. `machine` says what the process runs on, `shareability` is
+//! arithmetic. Imports run one way: see `docs/ARCHITECTURE.md`. `shareability` stands
 //! alone: how much of a prefix can be shared is arithmetic.
 
 mod admission;

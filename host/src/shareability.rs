@@ -34,12 +34,11 @@ pub enum CacheLayout {
 ///
 /// # Invariants
 /// 1. Neither figure is 0.
-/// 2. `2 × layers × row_bytes` does not overflow.
+/// 2. `planes × plane_row_bytes` does not overflow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct CacheGeometry {
-    layers: u64,
-    row_bytes: u64,
-    layout: CacheLayout,
+    planes: u64,
+    plane_row_bytes: u64,
 }
 
 /// How much of a prefix can be shared, and what that costs. See the rule at
@@ -60,8 +59,8 @@ pub struct Shareability {
     pub map_operations: u64,
     /// Physical bytes of the shared part in all planes, paid once, however many use it.
     pub owned_bytes: u64,
-    /// Bytes that each user sees of them without paying: the same number, as the shared part fills its granules.
-    pub mapped_bytes_per_user: u64,
+    /// Those of one plane: what [`PrefixSpec::new`](crate::PrefixSpec::new) takes.
+    pub plane_bytes: u64,
 }
 
 /// A geometry or a question that has no answer.
@@ -75,11 +74,11 @@ pub enum ShareabilityError {
         figure: &'static str,
     },
     /// A token whose bytes can't be counted.
-    #[error("shareability: 2 x {layers} layers of {row_bytes} bytes a row overflow 64 bits; lower them")]
+    #[error("shareability: {planes} planes of {row_bytes} bytes a row overflow 64 bits; lower them")]
     TokenTooLarge {
-        /// Layers of the cache.
-        layers: u64,
-        /// Bytes of one token in one plane of one layer.
+        /// Planes of the cache.
+        planes: u64,
+        /// Bytes of one token in one plane.
         row_bytes: u64,
     },
     /// A prefix whose bytes can't be counted.
@@ -92,16 +91,6 @@ pub enum ShareabilityError {
     },
 }
 
-impl CacheLayout {
-    /// Planes of a cache with so many layers.
-    fn planes(self, layers: u64) -> u64 {
-        match self {
-            Self::PerLayer => layers.saturating_mul(2), // exact by invariant 2 of the geometry
-            Self::TokenMajor => 1,
-        }
-    }
-}
-
 impl CacheGeometry {
     /// A cache of `layers` layers, which keep `row_bytes` bytes of keys and as many of values for each token:
     /// `kv_heads × head_dim × element_bytes`.
@@ -109,35 +98,49 @@ impl CacheGeometry {
     /// # Errors
     /// When a figure is 0, or a token's bytes overflow.
     pub fn new(layers: u64, row_bytes: u64, layout: CacheLayout) -> Result<Self, ShareabilityError> {
-        for (figure, value) in [("layers", layers), ("row_bytes", row_bytes)] {
+        if layers == 0 {
+            return Err(ShareabilityError::Zero { figure: "layers" });
+        }
+        let rows = layers.saturating_mul(2); // where that saturates, a token's bytes overflow
+        let whole = Self::from_planes(rows, row_bytes)?;
+        match layout {
+            CacheLayout::PerLayer => Ok(whole),
+            CacheLayout::TokenMajor => Self::from_planes(1, whole.bytes_per_token()),
+        }
+    }
+
+    /// A cache of `planes` planes, each of which keeps `plane_row_bytes` bytes for each token: of a model whose layers keep
+    /// something else than keys and as many values, one latent row say.
+    ///
+    /// # Errors
+    /// When a figure is 0, or a token's bytes overflow.
+    pub fn from_planes(planes: u64, plane_row_bytes: u64) -> Result<Self, ShareabilityError> {
+        for (figure, value) in [("planes", planes), ("row_bytes", plane_row_bytes)] {
             if value == 0 {
                 return Err(ShareabilityError::Zero { figure });
             }
         }
-        let bytes_per_token = layers.checked_mul(2).and_then(|rows| rows.checked_mul(row_bytes));
-        bytes_per_token.ok_or(ShareabilityError::TokenTooLarge { layers, row_bytes })?;
-        Ok(Self { layers, row_bytes, layout })
+        let too_large = ShareabilityError::TokenTooLarge { planes, row_bytes: plane_row_bytes };
+        planes.checked_mul(plane_row_bytes).filter(|_| planes < u64::MAX).ok_or(too_large)?;
+        Ok(Self { planes, plane_row_bytes })
     }
 
     /// Planes of one cache: [`CacheLayout`] says of what.
     #[must_use]
     pub fn planes(&self) -> u64 {
-        self.layout.planes(self.layers)
+        self.planes
     }
 
     /// Bytes of one token in one plane.
     #[must_use]
     pub fn plane_row_bytes(&self) -> u64 {
-        match self.layout {
-            CacheLayout::PerLayer => self.row_bytes,
-            CacheLayout::TokenMajor => self.bytes_per_token(),
-        }
+        self.plane_row_bytes
     }
 
     /// Bytes of one token in all planes, the same in each layout.
     #[must_use]
     pub fn bytes_per_token(&self) -> u64 {
-        self.row_bytes.saturating_mul(self.layers.saturating_mul(2)) // exact by invariant 2
+        self.plane_row_bytes.saturating_mul(self.planes) // exact by invariant 2
     }
 
     /// The fewest tokens that can be shared at `granule` bytes, and the step in which more can:
@@ -194,7 +197,7 @@ impl CacheGeometry {
             planes: self.planes(),
             map_operations: if shareable_tokens == 0 { 0 } else { self.planes() },
             owned_bytes,
-            mapped_bytes_per_user: owned_bytes,
+            plane_bytes: shareable_tokens.saturating_mul(self.plane_row_bytes), // no more than `owned_bytes`
         })
     }
 }
@@ -314,11 +317,11 @@ mod tests {
         assert_eq!(problem(24, 256, 0, 1), wanted("granule"));
         assert_eq!(
             problem(1 << 63, 1, 4096, 1),
-            "shareability: 2 x 9223372036854775808 layers of 1 bytes a row overflow 64 bits; lower them"
+            "shareability: 18446744073709551615 planes of 1 bytes a row overflow 64 bits; lower them"
         );
         assert_eq!(
             problem(1 << 31, 1 << 32, 4096, 1),
-            "shareability: 2 x 2147483648 layers of 4294967296 bytes a row overflow 64 bits; lower them"
+            "shareability: 4294967296 planes of 4294967296 bytes a row overflow 64 bits; lower them"
         );
         assert_eq!(
             problem(1 << 30, 1 << 10, 1, 1 << 50),

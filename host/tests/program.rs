@@ -353,3 +353,59 @@ fn the_peak_of_reallocating_counts_old_and_new_together() {
     // 16, 32, 64 tokens of two planes of 4096 bytes each; the last time 32 and 64 are held at once.
     assert_eq!(json(&output)["results"][0]["peak_owned_bytes"], 96 * 8192, "{output:?}");
 }
+
+const HOST_POOL: &str = "[[backing]]\nname = \"host-pool\"\nlibrary = \"leasehold_host_pool\"\n";
+
+/// Requests with prompts of whole blocks of 512 tokens, and a bit.
+fn requests(prompts: impl IntoIterator<Item = Vec<usize>>) -> String {
+    let line = |(timestamp, ids): (usize, Vec<usize>)| {
+        let input = ids.iter().fold(10_usize, |tokens, _| tokens.saturating_add(512));
+        format!(
+            "{{\"timestamp\": {timestamp}, \"input_length\": {input}, \"output_length\": 20, \"hash_ids\": {ids:?}}}\n"
+        )
+    };
+    prompts.into_iter().enumerate().map(line).collect()
+}
+
+#[test]
+fn replay_shares_prompts_and_keeps_every_row() {
+    let (folder, _) = registry(HOST_POOL);
+    let trace = requests((3..9).map(|blocks| (0..blocks).collect()));
+    fs::write(folder.path().join("trace.jsonl"), trace).unwrap();
+    let arguments = ["replay", "trace.jsonl", "--json", "--strategy", "sharing", "--strategy", "leasehold"];
+    let output = leasehold(folder.path(), &[&arguments[..], &["--budget", "400 MiB"]].concat());
+    assert!(output.status.success(), "{}", stderr(&output));
+    let report = json(&output);
+    let [sharing, plain] = [&report["results"][0], &report["results"][1]];
+    assert_eq!((&sharing["completed"], &plain["completed"]), (&6.into(), &6.into()));
+    // Each prompt finds the whole one before it: 3, 4, 5, 6, 7 blocks.
+    assert_eq!(sharing["prefix"]["hit_tokens"], 25 * 512);
+    assert_eq!(sharing["prefix"]["infinite_cache_hit_tokens"], 25 * 512);
+    assert_eq!(sharing["prefix"]["bytes_not_stored_twice"], 25 * 512 * 12_288_u64);
+    assert_eq!(plain["prefix"]["hit_tokens"], 0);
+}
+
+/// Seen before: a request that was refused half-way found what it had made itself, and counted it as hit.
+#[test]
+fn no_budget_makes_more_hits_than_an_infinite_cache_has_nor_refuses_what_fits_alone() {
+    let (folder, _) = registry(HOST_POOL);
+    let alone = requests([(100..112).collect(), (0..24).collect()]);
+    let common = requests((1..13).map(|number: usize| {
+        let own = (0..16_usize).map(|block| number.saturating_mul(100).saturating_add(block));
+        (0..3).chain(own).collect()
+    }));
+    for trace in [alone, common] {
+        fs::write(folder.path().join("trace.jsonl"), trace).unwrap();
+        for budget in ["160 MiB", "176 MiB", "190 MiB", "205 MiB", "230 MiB", "300 MiB", "400 MiB"] {
+            let arguments = ["replay", "trace.jsonl", "--json", "--no-touch", "--budget", budget];
+            let strategies = ["--strategy", "sharing", "--strategy", "leasehold"];
+            let output = leasehold(folder.path(), &[&arguments[..], &strategies].concat());
+            assert!(output.status.success(), "{budget}: {}", stderr(&output));
+            let report = json(&output);
+            let [sharing, plain] = [&report["results"][0], &report["results"][1]];
+            let figure = |key: &str| sharing["prefix"][key].as_u64().unwrap();
+            assert!(figure("hit_tokens") <= figure("infinite_cache_hit_tokens"), "{budget}: {sharing}");
+            assert_eq!(sharing["completed"], plain["completed"], "{budget}: {sharing} {plain}");
+        }
+    }
+}

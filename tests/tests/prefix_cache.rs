@@ -11,11 +11,11 @@ const PLANES: usize = 2;
 
 /// Blocks of one granule a plane.
 fn cache(ground: &Ground) -> PrefixCache {
-    ground.host.prefix_cache(&ground.backing, PrefixCacheSpec::new(PLANES, ground.granule)).unwrap()
+    ground.host.prefix_cache(&ground.backing, &PrefixCacheSpec::new(PLANES, ground.granule)).unwrap()
 }
 
 fn chain(blocks: &[u8]) -> Vec<BlockHash> {
-    BlockHash::chain(BlockHash::root(b"tests"), blocks.iter().map(|block| [*block]))
+    BlockHash::root(b"tests").chain(blocks.iter().map(|block| [*block]))
 }
 
 /// What a block of a chain holds in a plane: it depends on the whole way to it.
@@ -169,7 +169,7 @@ fn what_does_not_fit_the_blocks_is_refused() {
         assert_eq!(mine.insert(&blocks, 0, short.clone()).unwrap_err().kind(), ErrorKind::InvalidRequest);
         assert_eq!(theirs.insert(&blocks, 1, short).unwrap_err().kind(), ErrorKind::ForeignPrefix);
         for spec in [PrefixCacheSpec::new(0, MIB), PrefixCacheSpec::new(1, 0), PrefixCacheSpec::new(1, MIB + 1)] {
-            let error = ground.host.prefix_cache(&ground.backing, spec).unwrap_err();
+            let error = ground.host.prefix_cache(&ground.backing, &spec).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::InvalidRequest, "{}: {error}", ground.name);
         }
     }
@@ -234,5 +234,22 @@ fn threads_never_see_another_blocks_bytes() {
         ground.host.trim(&ground.backing, u64::MAX).unwrap();
         assert_eq!(ground.used(), 0, "{}", ground.name);
         ground.host.governor().set_limit(Domain::Host, LIMIT).unwrap();
+    }
+}
+
+#[test]
+fn a_prefix_that_comes_under_two_chains_is_in_the_cache_once_and_can_go() {
+    for ground in sharing_grounds() {
+        let cache = cache(&ground);
+        let block = ground.granule * u64::try_from(PLANES).unwrap();
+        let (one, other) = (chain(&[1, 2]), BlockHash::root(b"another tenant").chain([[1], [2]]));
+        let prefix = prefix(&ground, &one, 0).unwrap();
+        assert_eq!(cache.insert(&one, 0, prefix.clone()).unwrap(), 2, "{}", ground.name);
+        assert_eq!(cache.insert(&other, 0, prefix).unwrap(), 2, "{}", ground.name);
+        let snapshot = cache.snapshot();
+        assert_eq!((snapshot.prefixes, snapshot.prefixes_in_use, snapshot.owned_bytes), (1, 0, 2 * block));
+        assert_eq!((cache.find(&one).blocks, cache.find(&other).blocks), (0, 2), "{}", ground.name);
+        assert_eq!(cache.evict(u64::MAX).owned_bytes, 2 * block, "{}", ground.name);
+        assert_eq!(ground.used(), 0, "{}", ground.name);
     }
 }

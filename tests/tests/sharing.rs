@@ -3,7 +3,7 @@
 //! The suite runs over every way in. A backing that can't share says why, and that it still can't is checked.
 
 use leasehold::{Buffer, BufferSet, BufferSpec, ErrorKind, HolderId, PrefixSpec, SharedPrefix};
-use leasehold_tests::ground::{Ground, KIB, MIB, grounds, sharing_grounds};
+use leasehold_tests::ground::{Ground, KIB, LIMIT, MIB, grounds, sharing_grounds};
 use leasehold_tests::is_all;
 use leasehold_tests::observe::{Mappings, proportional_bytes};
 
@@ -222,8 +222,7 @@ fn a_prefix_that_could_never_be_made_is_refused_and_charges_nothing() {
             let error = ground.host.prefix(&ground.backing, &spec).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::InvalidRequest, "{}: {planes} {bytes}: {error}", ground.name);
         }
-        let error =
-            ground.host.prefix(&ground.backing, &PrefixSpec::new(leasehold_tests::ground::LIMIT + MIB)).unwrap_err();
+        let error = ground.host.prefix(&ground.backing, &PrefixSpec::new(LIMIT + MIB)).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::TierExhausted, "{}: {error}", ground.name);
         assert_eq!(ground.used(), 0, "{}", ground.name);
     }
@@ -317,5 +316,17 @@ fn bytes_are_copied_in_and_out_and_never_into_a_prefix_or_past_the_end() {
         }
         assert_eq!(set.read(0, granule + 4, &mut seen).unwrap_err().kind(), ErrorKind::InvalidRequest);
         assert_eq!(prefix.read(0, granule, &mut seen).unwrap_err().kind(), ErrorKind::InvalidRequest);
+    }
+}
+
+#[test]
+fn a_budget_that_is_used_up_is_told_in_figures_whoever_pays() {
+    for ground in grounds() {
+        let mut buffer = ground.host.buffer(&ground.backing, &BufferSpec::new(2 * LIMIT)).unwrap();
+        buffer.grow_to(ground.granule).unwrap();
+        let error = buffer.grow_to(LIMIT + 1).unwrap_err();
+        let figures = error.tier_exhausted().unwrap_or_else(|| panic!("{}: no figures: {error}", ground.name));
+        assert_eq!((figures.used_bytes, figures.limit_bytes), (ground.granule, LIMIT), "{}", ground.name);
+        assert_eq!(figures.requested_bytes, LIMIT, "{}", ground.name);
     }
 }

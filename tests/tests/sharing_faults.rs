@@ -293,3 +293,33 @@ fn a_mapping_that_fails_leaves_the_private_way_open() {
     world.check();
     world.end();
 }
+
+#[test]
+fn a_backing_that_ends_with_a_prefix_in_quarantine_frees_its_addresses() {
+    for _ in 0..4 {
+        let mut world = World::new();
+        for step in [Step::Create, Step::Seal, Step::MakeSet, Step::MapWhole] {
+            // Where an address of the one before were still taken, this backing would be taken out of service.
+            world.run(step).unwrap_or_else(|error| panic!("{step:?}: {error}"));
+        }
+        world.faults.plan(Call::Release, 0, Strikes::Always, Fault::Refuse(api::ErrorKind::Internal));
+        drop((world.set.take(), world.sealed.take()));
+        assert!(world.used() >= PLANES_BYTES * SHARED, "what is mapped in quarantine stays charged");
+    }
+}
+
+#[test]
+fn a_prefix_that_only_a_quarantined_region_kept_is_counted_when_it_can_not_go_either() {
+    let mut world = World::new();
+    for step in [Step::Create, Step::Seal, Step::MakeSet, Step::MapWhole] {
+        world.run(step).unwrap();
+    }
+    world.faults.plan(Call::Release, 0, Strikes::Always, Fault::Refuse(api::ErrorKind::Internal));
+    drop((world.set.take(), world.sealed.take()));
+    assert_eq!(world.host.reap().remaining, PLANES);
+    world.faults.heal();
+    world.faults.plan(Call::ReleasePrefix, 0, Strikes::Always, Fault::Refuse(api::ErrorKind::Internal));
+    let report = world.host.reap();
+    assert_eq!((report.released, report.remaining, report.remaining_bytes), (PLANES, 1, PLANES_BYTES * SHARED));
+    world.end();
+}

@@ -73,6 +73,14 @@ pub(super) fn mapping(operation: Operation, mappings: &[PrefixMapping], change: 
     Ok(())
 }
 
+/// What one more mapping of a sealed prefix newly owns: nothing.
+pub(super) fn increment(owned: u64) -> Result<(), String> {
+    if owned == 0 {
+        return Ok(());
+    }
+    Err(format!("incremental_owned_bytes answered {owned} for a prefix that is charged already"))
+}
+
 fn extent(operation: &str, base: Address, bytes: u64, align: u64) -> Result<Address, String> {
     if base.is_null() {
         return Err(format!("{operation} answered the null address"));

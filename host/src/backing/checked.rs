@@ -7,6 +7,7 @@
 //!
 //! * `checked/sharing`: the calls of shared mapping.
 //! * `checked/transferring`: copies in and out of memory that the CPU can't touch.
+//! * `checked/trim`: has a backing give up what it has parked.
 //! * `checked/giving_back`: releases, and the quarantine of what could not be given back.
 //!
 //! What it does *not* do: charge budgets (see `buffer`), or load anything (see `loader`).
@@ -30,7 +31,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
-/// Numbers of regions and allocations, never used twice in this process.
+/// Numbers of regions, allocations and prefixes, never used twice in this process.
 static NEXT_ID: AtomicU64 = AtomicU64::new(1);
 
 fn next_id() -> u64 {
@@ -96,6 +97,16 @@ impl CheckedBacking {
 
     pub(crate) fn books(&self) -> &Arc<DomainBooks> {
         &self.books
+    }
+
+    /// Whether both belong to one host.
+    pub(crate) fn is_of_the_host_of(&self, other: &Self) -> bool {
+        self.services.is_of_the_host_of(other.services)
+    }
+
+    /// The unit that address space and prefixes come in; a byte where there is no such unit, as nothing is mapped then.
+    pub(crate) fn granule(&self) -> u64 {
+        self.capabilities.granularity().unwrap_or(1)
     }
 
     /// Why the backing is out of service.
@@ -173,7 +184,7 @@ impl CheckedBacking {
     /// is a breach.
     pub(crate) fn committed_between(&self, region: RegionId, least: u64, most: u64) -> Result<u64, BackingFault> {
         let left = self.virtual_call(Operation::CommittedBytes, |backing| backing.committed_bytes(region))?;
-        let granularity = self.capabilities.granularity().unwrap_or(1);
+        let granularity = self.granule();
         answers::left(granularity, least, most, left)
             .map_err(|breach| self.breach(Operation::CommittedBytes, breach))?;
         Ok(left)
@@ -267,7 +278,8 @@ impl CheckedBacking {
     }
 
     fn failed(&self, operation: Operation, error: BackingError) -> BackingFault {
-        BackingFault::Failed { backing: Arc::clone(&self.name), operation, error }
+        let refusal = (error.kind() == ErrorKind::BudgetRefused).then(|| self.services.take_refusal()).flatten();
+        BackingFault::Failed { backing: Arc::clone(&self.name), operation, error, refusal }
     }
 
     fn breach(&self, operation: Operation, breach: String) -> BackingFault {
@@ -286,16 +298,15 @@ fn broken(breach: &str) -> String {
 
 impl Drop for CheckedBacking {
     fn drop(&mut self) {
+        let kept: Vec<_> = self.lock_quarantine().drain(..).collect();
+        // Before the backing gives them back: the system may hand them out again at once.
+        kept.iter().for_each(|entry| self.give_back_addresses(entry));
         let inner = std::mem::replace(&mut self.inner, MadeBacking::Linked(Box::new(Ended)));
         if let Err(error) = inner.destroy() {
             quietly(|| tracing::error!(backing = &*self.name, "its end failed: {error}"));
         }
         self.services.close();
-        for entry in self.lock_quarantine().drain(..) {
-            if let Some((base, _)) = entry.addresses {
-                self.addresses.give_back(base);
-            }
-        }
+        drop(kept);
     }
 }
 

@@ -5,16 +5,23 @@
 #![expect(unsafe_code, reason = "the functions behind a C-shaped table take raw pointers")]
 
 use super::{quietly, refunds};
+use crate::error::TierExhausted;
 use crate::governor::{DomainBooks, GovernorCore, Lease, Parties, Party, PartyId};
 use leasehold_plugin_api::abi::{
     DomainRecord, ErrorRecord, HostServicesTable, RoleRecord, STATUS_FAILED, STATUS_OK, STATUS_PANICKED, Text,
 };
 use leasehold_plugin_api::{AuthorityId, BackingError, Domain, ErrorKind, HostServices, LogLevel, MemoryRole};
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+thread_local! {
+    /// The charge that was last refused on this thread, and to whom: across the boundary its figures are words.
+    static REFUSED: Cell<Option<(Party, TierExhausted)>> = const { Cell::new(None) };
+}
 
 /// What the host keeps for one backing.
 pub(crate) struct ServiceContext {
@@ -137,6 +144,7 @@ impl ServiceContext {
     fn charge(&self, domain: Domain, bytes: u64, role: MemoryRole) -> Result<(), BackingError> {
         let _backing = Parties::with(self.party);
         let lease = Lease::charge(self.books(domain)?, bytes, role).map_err(|refusal| {
+            REFUSED.set(Some((self.party, refusal)));
             BackingError::new(ErrorKind::BudgetRefused, refusal.to_string())
                 .with_requested(bytes)
                 .with_available(refusal.available_bytes())
@@ -150,23 +158,39 @@ impl ServiceContext {
         Ok(())
     }
 
+    /// The figures of the charge that was last refused to this backing on this thread, once.
+    pub(crate) fn take_refusal(&self) -> Option<TierExhausted> {
+        let (party, refusal) = REFUSED.take()?;
+        (party == self.party).then_some(refusal)
+    }
+
+    /// Whether two backings belong to one host.
+    pub(crate) fn is_of_the_host_of(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.governor, &other.governor)
+    }
+
     fn refund(&self, domain: Domain, bytes: u64) -> Result<(), BackingError> {
+        let Err(charged) = self.take_from_account(domain, bytes)? else {
+            refunds::note(self.party, bytes);
+            return Ok(());
+        };
+        let reason = format!("refunded {bytes} bytes on {domain} where it had charged {charged}");
+        self.retire(reason.clone());
+        Err(BackingError::invalid(format!("{reason}; refund what was charged")))
+    }
+
+    /// Takes what was charged back; answers how much that is, where it is less.
+    fn take_from_account(&self, domain: Domain, bytes: u64) -> Result<Result<(), u64>, BackingError> {
         let mut accounts = self.accounts.lock().unwrap_or_else(PoisonError::into_inner);
         let accounts = accounts.as_mut().ok_or_else(ended)?;
         let charged = accounts.get(&domain).map_or(0, Lease::bytes);
-        match accounts.get_mut(&domain).filter(|_| bytes <= charged) {
-            Some(account) => {
-                account.shrink(bytes);
-                refunds::note(self.party, bytes);
-            }
-            None if bytes == 0 => {}
-            None => {
-                let reason = format!("refunded {bytes} bytes on {domain} where it had charged {charged}");
-                self.retire(reason.clone());
-                return Err(BackingError::invalid(format!("{reason}; refund what was charged")));
-            }
+        if bytes > charged {
+            return Ok(Err(charged));
         }
-        Ok(())
+        if let Some(account) = accounts.get_mut(&domain) {
+            account.shrink(bytes);
+        }
+        Ok(Ok(()))
     }
 }
 

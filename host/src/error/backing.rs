@@ -1,6 +1,6 @@
 //! What can go wrong in a call to a backing.
 
-use super::ErrorKind;
+use super::{ErrorKind, TierExhausted};
 use leasehold_plugin_api::{self as api, BackingError};
 use std::fmt;
 use std::sync::Arc;
@@ -58,7 +58,13 @@ impl fmt::Display for Operation {
 pub(crate) enum BackingFault {
     /// The backing reported a failure.
     #[error("backing {backing:?}: {operation} failed: {error}{}", remedy(error))]
-    Failed { backing: Arc<str>, operation: Operation, error: BackingError },
+    Failed {
+        backing: Arc<str>,
+        operation: Operation,
+        error: BackingError,
+        /// The figures of the charge that was refused to it, where that is why it failed.
+        refusal: Option<TierExhausted>,
+    },
     /// The backing is out of service: nothing was called.
     #[error(
         "backing {backing:?}: {operation} refused: the backing is out of service: {reason}; use another backing, and report this to the plugin's author"
@@ -85,6 +91,14 @@ impl BackingFault {
             Self::Breach { .. } => true,
             Self::Failed { error, .. } => error.kind().leaves_doubt(),
             Self::OutOfService { .. } => false,
+        }
+    }
+
+    /// The figures of a budget that is used up.
+    pub(crate) fn tier_exhausted(&self) -> Option<&TierExhausted> {
+        match self {
+            Self::Failed { refusal, .. } => refusal.as_ref(),
+            Self::OutOfService { .. } | Self::Breach { .. } => None,
         }
     }
 

@@ -23,6 +23,7 @@ pub use kind::ErrorKind;
 pub(crate) use prefix::PrefixError;
 
 use crate::registry::{RegistryError, SelectionError};
+use crate::shareability::ShareabilityError;
 use leasehold_plugin_api::{BackingError, Domain};
 use std::fmt;
 
@@ -54,6 +55,8 @@ enum Reason {
     Buffer(BufferError),
     #[error(transparent)]
     Prefix(PrefixError),
+    #[error(transparent)]
+    Shareability(ShareabilityError),
     #[error("no authority minted: the operating system gave no randomness ({0}); check that getrandom(2) is allowed")]
     NoRandomness(String),
     #[error(
@@ -88,6 +91,7 @@ impl Error {
             Reason::Backing(fault) => fault.kind(),
             Reason::Buffer(error) => error.kind(),
             Reason::Prefix(error) => error.kind(),
+            Reason::Shareability(_) => ErrorKind::InvalidRequest,
             Reason::NoRandomness(_) | Reason::NoMemorySize(_) => ErrorKind::System,
         }
     }
@@ -103,6 +107,7 @@ impl Error {
     pub fn tier_exhausted(&self) -> Option<&TierExhausted> {
         match &*self.0 {
             Reason::Exhausted(refusal) => Some(refusal),
+            Reason::Backing(fault) => fault.tier_exhausted(),
             Reason::Buffer(error) => error.tier_exhausted(),
             _ => None,
         }
@@ -139,6 +144,7 @@ from_stage! {
     BackingFault => Backing,
     BufferError => Buffer,
     PrefixError => Prefix,
+    ShareabilityError => Shareability,
 }
 
 impl From<Reason> for Error {

@@ -66,6 +66,10 @@ impl Governor {
         Ok(Self::new(Arc::new(core)))
     }
 
+    pub(crate) fn core(&self) -> &GovernorCore {
+        &self.core
+    }
+
     /// The identity of a domain's books, or `None` where none are kept.
     #[must_use]
     pub fn authority(&self, domain: Domain) -> Option<AuthorityId> {

@@ -5,14 +5,15 @@
 //!                        registry/                loader/       backing/        │
 //!                                                                               ▼
 //!   Buffer, BufferSet, Allocation ◄── admission ◄── Governor (books by domain)  Host
-//!        buffer/                                        governor/
+//!   Prefix, PrefixCache                                governor/
+//!        buffer/, prefix/, prefix_cache/
 //! ```
 //!
 //! * `assembly`: one entry of the manifest through every stage. One backing's trouble never stops the others.
 //! * `entry`, `report`: what became of each entry, stage by stage.
 //! * `find`: the choice of a backing by what it must offer.
 //!
-//! A [`Host`] owns its governor and its backings. A backing lives until the host and the last buffer on it are gone;
+//! A [`Host`] owns its governor and its backings. A backing lives until the host and the last buffer, prefix and prefix cache on it are gone;
 //! then it is destroyed. Libraries are never unloaded. Any thread may use a host.
 
 mod assembly;
@@ -188,9 +189,8 @@ impl Host {
     /// [`AuthorityMismatch`](crate::ErrorKind::AuthorityMismatch) when the backing keeps other books than this host,
     /// [`Unsupported`](crate::ErrorKind::Unsupported) when it can't share,
     /// [`InvalidRequest`](crate::ErrorKind::InvalidRequest) when its blocks are nothing or no whole granules.
-    pub fn prefix_cache(&self, backing: &BackingHandle, spec: PrefixCacheSpec) -> Result<PrefixCache, Error> {
-        admission::check_books(&backing.backing, &self.core)?;
-        PrefixCache::open(&backing.backing, &self.governor(), spec)
+    pub fn prefix_cache(&self, backing: &BackingHandle, spec: &PrefixCacheSpec) -> Result<PrefixCache, Error> {
+        PrefixCache::admit(&backing.backing, &self.governor(), spec)
     }
 
     /// Has a backing give up memory that it owns and nobody uses, as a pool's parked memory is: as much as makes `bytes`
@@ -206,7 +206,7 @@ impl Host {
         Ok(backing.backing.trim(bytes)?)
     }
 
-    /// Tries to give back once more whatever a backing could not take back when its buffer went.
+    /// Tries to give back once more whatever a backing could not take back when its buffer or prefix went.
     pub fn reap(&self) -> ReapReport {
         let backings = self.entries.iter().filter_map(Entry::backing);
         backings.map(|backing| backing.reap()).fold(ReapReport::default(), ReapReport::and)

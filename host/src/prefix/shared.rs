@@ -3,7 +3,7 @@
 use super::planes::Planes;
 use crate::backing::{CheckedBacking, PrefixMemory};
 use crate::error::{BufferError, Error, PrefixError, Unreleased};
-use leasehold_plugin_api::{Address, PrefixMapping, RegionId};
+use leasehold_plugin_api::{Address, PrefixId, PrefixMapping, RegionId};
 use std::sync::Arc;
 
 /// A sealed prefix: read-only wherever it is mapped. Clones share it; its memory goes back when the last of them and the
@@ -88,7 +88,7 @@ impl SharedPrefix {
     ///
     /// [`InvalidRequest`](crate::ErrorKind::InvalidRequest) when it is empty, not in whole granules, or passes the plane.
     pub fn part(&self, offset: u64, plane_bytes: u64) -> Result<PrefixPart, Error> {
-        let granule = self.planes.handle.backing().capabilities().granularity().unwrap_or(1);
+        let granule = self.planes.handle.backing().granule();
         let is_whole = plane_bytes > 0 && offset.is_multiple_of(granule) && plane_bytes.is_multiple_of(granule);
         let is_within = offset.checked_add(plane_bytes).is_some_and(|end| end <= self.plane_bytes());
         if is_whole && is_within {
@@ -117,6 +117,15 @@ impl SharedPrefix {
         Ok(self.planes.handle.close().map_err(BufferError::from)?)
     }
 
+    /// As [`close`](Self::close): answers the bytes that could not be given back.
+    pub(crate) fn give_back(self) -> u64 {
+        self.planes.handle.close().map_or_else(|unreleased| unreleased.remaining_bytes, |()| 0)
+    }
+
+    pub(crate) fn id(&self) -> PrefixId {
+        self.planes.handle.id()
+    }
+
     /// Refuses a prefix of another backing, before anything is asked about it.
     pub(crate) fn check_made_by(&self, backing: &Arc<CheckedBacking>) -> Result<(), PrefixError> {
         let maker = self.planes.handle.backing();
@@ -124,8 +133,7 @@ impl SharedPrefix {
             return Ok(());
         }
         // Two hosts may call their backings alike.
-        let is_ours = maker.books().authority() == backing.books().authority();
-        let whose = if is_ours { "this host" } else { "another host" };
+        let whose = if maker.is_of_the_host_of(backing) { "this host" } else { "another host" };
         Err(PrefixError::Foreign { backing: Arc::clone(backing.name()), theirs: Arc::clone(maker.name()), whose })
     }
 }
@@ -144,6 +152,12 @@ impl PrefixPart {
     #[must_use]
     pub fn prefix(&self) -> &SharedPrefix {
         &self.prefix
+    }
+
+    /// Where it begins in each plane, in bytes.
+    #[must_use]
+    pub fn offset(&self) -> u64 {
+        self.offset
     }
 
     /// Bytes of each plane that it is.
@@ -166,11 +180,5 @@ impl PrefixPart {
     pub(crate) fn mapping(&self, plane: u64, region: RegionId, offset: u64) -> PrefixMapping {
         let begin = self.prefix.plane_bytes().saturating_mul(plane).saturating_add(self.offset);
         PrefixMapping::new(self.prefix.planes.handle.range(begin, self.plane_bytes), region, offset)
-    }
-}
-
-impl From<&SharedPrefix> for PrefixPart {
-    fn from(prefix: &SharedPrefix) -> Self {
-        prefix.whole()
     }
 }

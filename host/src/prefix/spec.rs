@@ -45,7 +45,7 @@ impl PrefixSpec {
     /// The bytes of all planes, unless they are nothing, no whole granules, or more than there are addresses.
     pub(super) fn total_bytes(&self, backing: &CheckedBacking) -> Result<u64, BufferError> {
         let Self { plane_bytes, planes, .. } = *self;
-        let granule = backing.capabilities().granularity().unwrap_or(1);
+        let granule = backing.granule();
         let refuse =
             |why: String| BufferError::InvalidSpec { backing: Arc::clone(backing.name()), what: "prefix", why };
         if plane_bytes == 0 || planes == 0 {

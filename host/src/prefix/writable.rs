@@ -30,8 +30,10 @@ enum Access {
     InDoubt,
 }
 
-/// A prefix that could not be sealed, and why. It is as it was: it may be written to, sealed again, or dropped.
+/// A prefix that could not be sealed, and why. It is as it was: it may be written to, sealed again, or dropped. Where
+/// sealing broke off in the middle it can only be read and dropped.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Unsealed {
     /// The prefix.
     pub prefix: Prefix,
@@ -46,12 +48,12 @@ impl Prefix {
         spec: &PrefixSpec,
     ) -> Result<Self, Error> {
         let payer = admission::admit(backing, governor, spec.role)?;
-        admission::shared_mapping(backing)?;
+        admission::require_shared_mapping(backing)?;
         let total = spec.total_bytes(backing)?;
         let _holder = Parties::on_behalf_of(spec.holder);
         let (lease, used) = match payer {
             Payer::Buffer(mut lease) => {
-                let refused = |refusal| BufferError::exhausted(backing.name(), "shared", refusal);
+                let refused = |refusal| BufferError::exhausted(backing.name(), "made", refusal);
                 let used = lease.grow_unused(total).map_err(refused)?;
                 (Some(lease), used)
             }

@@ -1,9 +1,10 @@
 //! The index under a lock, the prefixes that it leads to, and their eviction.
 
 use super::hash::BlockHash;
-use super::index::{Found, Index};
+use super::index::{Found, Index, Payload};
 use super::snapshot::{Evicted, PrefixCacheSnapshot};
 use super::spec::PrefixCacheSpec;
+use crate::admission;
 use crate::backing::CheckedBacking;
 use crate::error::{BufferError, Error, PrefixError};
 use crate::governor::{Governor, Reclaim, ReclaimOrder, Registration, Shortfall};
@@ -46,13 +47,15 @@ struct State {
 }
 
 impl PrefixCache {
-    pub(crate) fn open(
+    pub(crate) fn admit(
         backing: &Arc<CheckedBacking>,
         governor: &Governor,
-        spec: PrefixCacheSpec,
+        spec: &PrefixCacheSpec,
     ) -> Result<Self, Error> {
-        crate::admission::shared_mapping(backing)?;
+        admission::check_books(backing, governor.core())?;
+        admission::require_shared_mapping(backing)?;
         check(backing, spec)?;
+        let spec = *spec;
         let state = State { index: Index::new(), blocks_asked: 0, blocks_found: 0, evicted: Evicted::default() };
         let shelf = Arc::new(Shelf { spec, backing: Arc::clone(backing), state: Mutex::new(state) });
         let order = ReclaimOrder::new().priority(spec.priority);
@@ -79,8 +82,9 @@ impl PrefixCache {
     }
 
     /// Adds a prefix that holds the blocks of the chain from the one numbered `first` on. Blocks that are known already,
-    /// since somebody else was faster, stay where they are; where all of them are, the cache does not keep the prefix.
-    /// Answers how many are new.
+    /// since somebody else was faster, stay where they are; where all of them are, or the blocks before `first` are known no
+    /// longer, the cache does not keep the prefix. Answers how many are new. A prefix that is in the cache already is from
+    /// now on found by this chain alone.
     ///
     /// # Errors
     ///
@@ -180,11 +184,11 @@ impl Shelf {
     /// the books really got back.
     fn give_back(&self, prefix: SharedPrefix) -> u64 {
         let bytes = prefix.owned_bytes();
-        let (outcome, refunded) = self.backing.measure_refunds(|| prefix.close());
-        let released = match (outcome, self.backing.accounting()) {
-            (Ok(()), Accounting::Buffer) => bytes,
-            // What could not be given back is in the quarantine, and in the log.
-            (_, _) => refunded,
+        // What could not be given back is in the quarantine, and in the log.
+        let (remaining, refunded) = self.backing.measure_refunds(|| prefix.give_back());
+        let released = match self.backing.accounting() {
+            Accounting::Buffer => bytes.saturating_sub(remaining),
+            Accounting::Backing { .. } => refunded,
         };
         let parked = bytes.saturating_sub(released);
         // Why it could not be given up is in the log; the books tell that it was not.
@@ -203,14 +207,20 @@ impl Reclaim for Shelf {
     }
 }
 
+impl Payload for SharedPrefix {
+    fn identity(&self) -> u64 {
+        self.id().get()
+    }
+}
+
 /// Whether nobody but the cache holds it. Only the cache can then make it more, under its lock.
 fn is_cold(prefix: &SharedPrefix) -> bool {
     prefix.holds() == 1
 }
 
-fn check(backing: &CheckedBacking, spec: PrefixCacheSpec) -> Result<(), BufferError> {
-    let PrefixCacheSpec { planes, block_bytes, .. } = spec;
-    let granule = backing.capabilities().granularity().unwrap_or(1);
+fn check(backing: &CheckedBacking, spec: &PrefixCacheSpec) -> Result<(), BufferError> {
+    let PrefixCacheSpec { planes, block_bytes, .. } = *spec;
+    let granule = backing.granule();
     let refuse = |why| BufferError::InvalidSpec { backing: Arc::clone(backing.name()), what: "prefix cache", why };
     if planes == 0 || block_bytes == 0 {
         return Err(refuse(format!(

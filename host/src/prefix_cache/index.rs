@@ -14,6 +14,8 @@ pub(super) struct Index<T> {
     /// Invariant 1: each block's run is in `runs` and names the block.
     blocks: HashMap<BlockHash, Place>,
     runs: HashMap<RunId, Run<T>>,
+    /// Invariant 3: each run by the identity of its payload, which is in no other.
+    by_payload: HashMap<u64, RunId>,
     /// Invariant 2: each run by the moment of its last use, the least recent first.
     by_use: BTreeMap<u64, RunId>,
     /// Counts runs and uses: later than every moment in `by_use`, no run's number.
@@ -37,6 +39,12 @@ struct Run<T> {
     last_use: u64,
 }
 
+/// What a run holds: each is in the index once.
+pub(super) trait Payload: Clone {
+    /// Equal for clones of one thing, different for different things.
+    fn identity(&self) -> u64;
+}
+
 /// Consecutive blocks of one run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Found<T> {
@@ -47,9 +55,10 @@ pub(super) struct Found<T> {
     pub(super) blocks: usize,
 }
 
-impl<T: Clone> Index<T> {
+impl<T: Payload> Index<T> {
     pub(super) fn new() -> Self {
-        Self { blocks: HashMap::new(), runs: HashMap::new(), by_use: BTreeMap::new(), next: 0 }
+        let (blocks, runs, by_payload) = (HashMap::new(), HashMap::new(), HashMap::new());
+        Self { blocks, runs, by_payload, by_use: BTreeMap::new(), next: 0 }
     }
 
     /// Blocks that are known.
@@ -63,6 +72,18 @@ impl<T: Clone> Index<T> {
 
     /// The longest known beginning of a chain, run by run. It is used from now on.
     pub(super) fn find(&mut self, chain: &[BlockHash]) -> Vec<Found<T>> {
+        let places = self.places(chain);
+        let payload = |(place, blocks): &(Place, usize)| {
+            let run = self.runs.get(&place.run)?; // there, by invariant 1
+            Some(Found { payload: run.payload.clone(), first: place.index, blocks: *blocks })
+        };
+        let found = places.iter().filter_map(payload).collect();
+        self.note_uses(&places);
+        found
+    }
+
+    /// Where the known beginning of a chain is: places of first blocks, and how many blocks follow there.
+    fn places(&self, chain: &[BlockHash]) -> Vec<(Place, usize)> {
         let mut places: Vec<(Place, usize)> = Vec::new();
         for place in chain.iter().map_while(|hash| self.blocks.get(hash)) {
             match places.last_mut() {
@@ -72,18 +93,21 @@ impl<T: Clone> Index<T> {
                 _ => places.push((*place, 1)),
             }
         }
-        let payload = |(place, blocks): &(Place, usize)| {
-            let run = self.runs.get(&place.run)?; // there, by invariant 1
-            Some(Found { payload: run.payload.clone(), first: place.index, blocks: *blocks })
-        };
-        let found = places.iter().filter_map(payload).collect();
-        places.iter().rev().for_each(|(place, _)| self.note_use(place.run));
-        found
+        places
     }
 
     /// Adds the blocks of a chain from the one numbered `first` on, which `payload` holds. What is known already stays
-    /// where it is. Answers how many blocks are new; where there are none, the payload is given back.
+    /// where it is. Answers how many blocks are new; where there are none, or nobody could find them since a block before
+    /// `first` is not known, the payload is given back. A payload that was here before is from now on found by this chain
+    /// alone.
     pub(super) fn insert(&mut self, chain: &[BlockHash], first: usize, payload: T) -> Result<usize, T> {
+        let identity = payload.identity();
+        if let Some(former) = self.by_payload.get(&identity).copied() {
+            self.remove(former);
+        }
+        if !chain.iter().take(first).all(|hash| self.blocks.contains_key(hash)) {
+            return Err(payload);
+        }
         let run = self.tick();
         let mut new = Vec::new();
         for (index, hash) in chain.iter().skip(first).enumerate() {
@@ -98,8 +122,8 @@ impl<T: Clone> Index<T> {
         }
         self.runs.insert(run, Run { payload, blocks: new, last_use: run });
         self.by_use.insert(run, run);
-        // What comes before is used later than what follows.
-        self.find(chain.get(..first).unwrap_or_default());
+        self.by_payload.insert(identity, run);
+        self.note_uses(&self.places(chain));
         Ok(count)
     }
 
@@ -126,10 +150,16 @@ impl<T: Clone> Index<T> {
     fn remove(&mut self, run: RunId) -> Option<(T, usize)> {
         let run = self.runs.remove(&run)?;
         self.by_use.remove(&run.last_use);
+        self.by_payload.remove(&run.payload.identity());
         for hash in &run.blocks {
             self.blocks.remove(hash);
         }
         Some((run.payload, run.blocks.len()))
+    }
+
+    /// Notes the use of a chain from its end to its beginning: what comes first is used later than what follows it.
+    fn note_uses(&mut self, places: &[(Place, usize)]) {
+        places.iter().rev().for_each(|(place, _)| self.note_use(place.run));
     }
 
     fn note_use(&mut self, run: RunId) {
@@ -154,9 +184,15 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    impl Payload for u32 {
+        fn identity(&self) -> u64 {
+            (*self).into()
+        }
+    }
+
     /// A chain of the given blocks.
     fn chain(blocks: &[u8]) -> Vec<BlockHash> {
-        BlockHash::chain(BlockHash::root(b""), blocks.iter().map(|block| [*block]))
+        BlockHash::root(b"").chain(blocks.iter().map(|block| [*block]))
     }
 
     fn all_cold(index: &mut Index<u32>) -> Vec<u32> {
@@ -193,6 +229,32 @@ mod tests {
         index.insert(&chain(&[5]), 0, 5).expect("new");
         index.find(&chain(&[1, 2]));
         assert_eq!(all_cold(&mut index), [3, 5, 2, 1]);
+        assert_eq!(index.blocks(), 0);
+    }
+
+    #[test]
+    fn what_was_known_before_a_longer_run_came_stays_reachable_longer_than_its_end() {
+        let mut index = Index::new();
+        index.insert(&chain(&[1, 2]), 0, 12).expect("new");
+        index.insert(&chain(&[1, 2, 3]), 0, 123).expect("new");
+        let gone = index.take_cold(|_| true, |_| true);
+        assert_eq!(gone, [(123, 1)], "the end goes first, though it came last");
+        assert_eq!(index.find(&chain(&[1, 2, 3])).len(), 1);
+    }
+
+    #[test]
+    fn a_payload_that_comes_again_is_found_by_its_new_chain_alone() {
+        let mut index = Index::new();
+        index.insert(&chain(&[1, 2]), 0, 12).expect("new");
+        index.insert(&chain(&[7, 8]), 0, 12).expect("new");
+        assert_eq!((index.payloads().len(), index.blocks()), (1, 2));
+        assert!(index.find(&chain(&[1])).is_empty() && !index.find(&chain(&[7])).is_empty());
+    }
+
+    #[test]
+    fn a_run_that_nobody_could_find_is_not_kept() {
+        let mut index = Index::new();
+        assert_eq!(index.insert(&chain(&[1, 2]), 1, 10), Err(10));
         assert_eq!(index.blocks(), 0);
     }
 
@@ -241,8 +303,10 @@ mod tests {
                 match act {
                     Act::Insert(blocks, first) => {
                         let first = first.min(blocks.len());
-                        let fresh: Vec<_> =
-                            (first..blocks.len()).filter(|end| !plain.contains_key(&blocks[..=*end])).collect();
+                        let reachable = (0..first).all(|end| plain.contains_key(&blocks[..=end]));
+                        let fresh: Vec<_> = (first..blocks.len())
+                            .filter(|end| reachable && !plain.contains_key(&blocks[..=*end]))
+                            .collect();
                         let answer = index.insert(&chain(&blocks), first, number);
                         prop_assert_eq!(answer.ok(), (!fresh.is_empty()).then_some(fresh.len()));
                         plain.extend(fresh.into_iter().map(|end| (blocks[..=end].to_vec(), (number, end - first))));
@@ -264,6 +328,8 @@ mod tests {
                     }
                 }
                 prop_assert_eq!(index.blocks(), plain.len());
+                // Whatever went, nothing is left that nobody could find.
+                prop_assert!(plain.keys().all(|blocks| (1..blocks.len()).all(|end| plain.contains_key(&blocks[..end]))));
             }
         }
     }

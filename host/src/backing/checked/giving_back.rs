@@ -37,14 +37,15 @@ impl CheckedBacking {
         let entries = std::mem::take(&mut *self.lock_quarantine());
         let mut report = ReapReport::default();
         for entry in entries {
-            match self.try_release(entry).map_err(|kept| *kept) {
+            match self.try_release(entry) {
                 Ok(()) => report.released = report.released.saturating_add(1),
-                Err((entry, _)) => {
-                    report.remaining = report.remaining.saturating_add(1);
-                    report.remaining_bytes = report.remaining_bytes.saturating_add(entry.remaining_bytes);
-                    self.lock_quarantine().push(entry);
-                }
+                Err(kept) => self.lock_quarantine().push(kept.0),
             }
+        }
+        // Prefixes that only what was released had kept may be among what remains.
+        for entry in self.lock_quarantine().iter() {
+            report.remaining = report.remaining.saturating_add(1);
+            report.remaining_bytes = report.remaining_bytes.saturating_add(entry.remaining_bytes);
         }
         report
     }
@@ -102,6 +103,13 @@ impl CheckedBacking {
                 ReleaseOutcome::Quarantined { remaining_bytes: u64::MAX, error }
             }
         }
+    }
+
+    /// Gives up the addresses of what a backing that ends takes with it, those of prefixes that nothing else keeps included.
+    pub(super) fn give_back_addresses(&self, kept: &Unreturned) {
+        let windows = kept.prefixes.iter().map(|memory| memory.window);
+        let bases = kept.addresses.map(|(base, _)| base).into_iter().chain(windows);
+        bases.for_each(|base| self.addresses.give_back(base));
     }
 
     pub(super) fn lock_quarantine(&self) -> MutexGuard<'_, Vec<Unreturned>> {

@@ -32,7 +32,7 @@ impl CheckedBacking {
                 return Err(fault);
             }
         };
-        let granularity = self.capabilities.granularity().unwrap_or(1);
+        let granularity = self.granule();
         let checked = answers::prefix(self.accounting, granularity, &request, &made)
             .and_then(|end| self.take_addresses(made.window, end));
         if let Err(breach) = checked {
@@ -53,8 +53,11 @@ impl CheckedBacking {
 
     /// What one more mapping of the prefix would newly own.
     pub(crate) fn incremental_owned_bytes(&self, prefix: PrefixId) -> Result<u64, BackingFault> {
-        self.in_service(Operation::IncrementalOwnedBytes)?;
-        self.shared_call(Operation::IncrementalOwnedBytes, |shared| shared.incremental_owned_bytes(prefix))
+        let operation = Operation::IncrementalOwnedBytes;
+        self.in_service(operation)?;
+        let owned = self.shared_call(operation, |shared| shared.incremental_owned_bytes(prefix))?;
+        answers::increment(owned).map_err(|breach| self.breach(operation, breach))?;
+        Ok(owned)
     }
 
     /// Maps all parts at their places or none. Nothing is newly owned.

@@ -25,7 +25,8 @@ impl BufferSet {
     /// [`InvalidRequest`](crate::ErrorKind::InvalidRequest) when it has another number of planes,
     /// [`WrongState`](crate::ErrorKind::WrongState) when private bytes are in the way,
     /// [`CapacityExceeded`](crate::ErrorKind::CapacityExceeded), and what the backing reports. Nothing is mapped then, and
-    /// the set can still grow without it.
+    /// the set can still grow without it; but where the backing broke off in the middle, it may be mapped still: the set
+    /// holds it until it is dropped.
     pub fn map_prefix(&mut self, prefix: &SharedPrefix) -> Result<(), Error> {
         self.map_prefixes(&[prefix.whole()])
     }
@@ -85,7 +86,7 @@ impl BufferSet {
     /// # Errors
     ///
     /// What the backing reports. Private bytes are as [`shrink_to`](Self::shrink_to) leaves them; of prefixes all are
-    /// mapped still.
+    /// mapped still, or, where the backing broke off in the middle, none is lent out any more and the set can't grow.
     pub fn clear(&mut self) -> Result<(), Error> {
         self.shrink_to(0)?;
         if self.shared == 0 {

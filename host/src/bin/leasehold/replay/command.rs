@@ -109,7 +109,8 @@ fn host(
             Touch::Rows => Requirements::growable().host_access(),
             Touch::Nothing => Requirements::growable(),
         };
-        vec![find(&host, requirements, trace)?]
+        let shares = trace.has_prefixes() || arguments.strategy.contains(&StrategyName::Sharing);
+        vec![find(&host, requirements, shares)?]
     } else {
         arguments.backing.iter().map(|name| host.backing(name)).collect::<Result<_, _>>()?
     };
@@ -122,11 +123,9 @@ fn host(
     Ok((host, backings))
 }
 
-/// The best backing that fits; where prompts have something to share, the best that can share it.
-fn find(host: &Host, requirements: Requirements, trace: &Trace) -> Result<BackingHandle, Failure> {
-    if trace.has_prefixes()
-        && let Ok(found) = host.find(&requirements.clone().shared_mapping())
-    {
+/// The best backing that fits; where something is to be shared, the best that can share it.
+fn find(host: &Host, requirements: Requirements, shares: bool) -> Result<BackingHandle, Failure> {
+    if shares && let Ok(found) = host.find(&requirements.clone().shared_mapping()) {
         return Ok(found);
     }
     Ok(host.find(&requirements)?)
@@ -179,7 +178,7 @@ fn run_one(
         StrategyName::Prealloc => serve(&mut ReservedStore::preallocated(setting), strategy, trace, arguments),
         StrategyName::Realloc => serve(&mut ReallocatedStore::new(setting), strategy, trace, arguments),
         StrategyName::Sharing => {
-            let unit = cache.shareability(granule(backing), 0).map_err(Failure::unusable)?.unit_tokens;
+            let unit = cache.unit_tokens(granule(backing)).map_err(Failure::unusable)?;
             serve(&mut SharingStore::new(setting, arguments.growth, unit)?, strategy, trace, arguments)
         }
     }?;

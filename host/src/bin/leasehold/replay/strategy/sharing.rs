@@ -11,10 +11,10 @@ use super::super::trace::Request;
 use super::rows::{self, Rows, Touch};
 use super::setting::{Setting, store_error};
 use leasehold::{
-    Address, BlockHash, BufferSet, BufferSpec, Error, GrowthPolicy, PrefixCache, PrefixCacheSpec, PrefixPart,
-    PrefixSpec, SharedPrefix,
+    Address, BlockHash, BufferSet, BufferSpec, Error, FoundPrefix, GrowthPolicy, PrefixCache, PrefixCacheSpec,
+    PrefixPart, PrefixSpec, SharedPrefix,
 };
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 /// The most units of one prefix. Longer ones take fewer map operations; shorter ones are given back one by one.
@@ -31,6 +31,8 @@ pub(crate) struct SharingStore<'run> {
     prefix_use: PrefixUse,
     /// What all caches see at their addresses.
     mapped_bytes: u64,
+    /// What each request found when it came first: what it finds later may be its own.
+    hit_units: HashMap<u64, usize>,
     /// The lines whose hits are counted: a request that comes back after a preemption finds its own blocks.
     counted: HashSet<u64>,
 }
@@ -60,9 +62,9 @@ impl<'run> SharingStore<'run> {
     pub(crate) fn new(setting: Setting<'run>, growth: GrowthPolicy, unit_tokens: u64) -> Result<Self, Error> {
         let unit = Unit::new(&setting, unit_tokens);
         let spec = PrefixCacheSpec::new(setting.planes, unit.plane_bytes);
-        let known = setting.host.prefix_cache(&setting.backing, spec)?;
-        let (prefix_use, counted) = (PrefixUse::default(), HashSet::new());
-        Ok(Self { setting, growth, known, unit, prefix_use, mapped_bytes: 0, counted })
+        let known = setting.host.prefix_cache(&setting.backing, &spec)?;
+        let (prefix_use, hit_units, counted) = (PrefixUse::default(), HashMap::new(), HashSet::new());
+        Ok(Self { setting, growth, known, unit, prefix_use, mapped_bytes: 0, hit_units, counted })
     }
 
     /// The identities of the units that a prompt fills.
@@ -70,7 +72,7 @@ impl<'run> SharingStore<'run> {
         let filled = usize::try_from(request.prompt_tokens / BLOCK_TOKENS).unwrap_or(usize::MAX);
         let ids = request.hash_ids.get(..filled).unwrap_or(&request.hash_ids);
         let bytes_of = |unit: &[u64]| unit.iter().flat_map(|id| id.to_le_bytes()).collect::<Vec<u8>>();
-        BlockHash::chain(BlockHash::root(b"replay"), ids.chunks_exact(self.unit.blocks).map(bytes_of))
+        BlockHash::root(b"replay").chain(ids.chunks_exact(self.unit.blocks).map(bytes_of))
     }
 
     /// Makes the prefixes that are not known yet, each for the units of a part of the chain.
@@ -103,20 +105,38 @@ impl<'run> SharingStore<'run> {
         Ok(prefix.seal()?)
     }
 
-    fn share(&mut self, cache: &mut SharingCache, request: &Request) -> Result<(), Error> {
-        if cache.line.take().is_some() {
-            cache.planes.clear()?;
+    /// What is found, and what is made for the rest. Whoever holds a part of a prefix pins all of it: where the rest does
+    /// not fit beside that, all is made anew.
+    fn complete(&self, mut found: FoundPrefix, chain: &[BlockHash], ids: &[u64]) -> Result<Vec<PrefixPart>, Error> {
+        match self.make(chain, found.blocks, ids) {
+            Ok(made) => {
+                found.parts.extend(made);
+                Ok(found.parts)
+            }
+            Err(error) if error.is_exhausted() && found.blocks > 0 => {
+                drop(found);
+                self.make(chain, 0, ids)
+            }
+            Err(error) => Err(error),
         }
+    }
+
+    fn share(&mut self, cache: &mut SharingCache, request: &Request) -> Result<(), Error> {
         let chain = self.chain(request);
-        let mut found = self.known.find(&chain);
-        found.parts.extend(self.make(&chain, found.blocks, &request.hash_ids)?);
-        cache.planes.map_prefixes(&found.parts)?;
+        let found = self.known.find(&chain);
+        let hit_units = *self.hit_units.entry(request.line).or_insert(found.blocks);
+        let parts = self.complete(found, &chain, &request.hash_ids)?;
+        if cache.line.is_some() {
+            cache.planes.clear()?;
+            (cache.line, cache.shared_tokens) = (None, 0);
+        }
+        cache.planes.map_prefixes(&parts)?;
         let units = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
         cache.line = Some(request.line);
         cache.shared_tokens = self.unit.tokens.saturating_mul(units(chain.len()));
         cache.hash_ids.clone_from(&request.hash_ids);
         if self.counted.insert(request.line) {
-            self.note_hits(units(found.blocks));
+            self.note_hits(units(hit_units));
         }
         Ok(())
     }
