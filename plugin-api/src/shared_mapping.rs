@@ -114,7 +114,8 @@ pub trait SharedMapping: Send + Sync {
     /// # Errors
     ///
     /// [`Foreign`](crate::ErrorKind::Foreign), [`UnknownId`](crate::ErrorKind::UnknownId), or
-    /// [`WrongState`](crate::ErrorKind::WrongState) when it is sealed already. It is as it was then.
+    /// [`WrongState`](crate::ErrorKind::WrongState) when it is sealed already. It is as it was then, unless that failed
+    /// too: [`BrokenOff`](crate::ErrorKind::BrokenOff), and nobody may write to it any more.
     fn seal(&self, prefix: PrefixId) -> Result<(), BackingError>;
 
     /// Physical bytes that one more mapping of the prefix would newly own.
@@ -134,14 +135,17 @@ pub trait SharedMapping: Send + Sync {
     /// [`InvalidRequest`](crate::ErrorKind::InvalidRequest) when a part or a place is not in whole granules, leaves its
     /// prefix or region or overlaps another place, [`AlreadyCommitted`](crate::ErrorKind::AlreadyCommitted) when a place
     /// is taken, [`AddressSpaceExhausted`](crate::ErrorKind::AddressSpaceExhausted) when no more mappings are left.
-    /// Nothing is left mapped.
+    /// Nothing is left mapped, unless unmapping failed too: [`BrokenOff`](crate::ErrorKind::BrokenOff).
     fn map_prefix(&self, mappings: &[PrefixMapping]) -> Result<Change, BackingError>;
 
     /// Takes mappings away, each as it was mapped. The release of a region takes what is mapped in it away too.
     ///
     /// # Errors
     ///
-    /// [`NotCommitted`](crate::ErrorKind::NotCommitted) when there is no such mapping. Nothing is changed.
+    /// [`NotCommitted`](crate::ErrorKind::NotCommitted) when there is no such mapping,
+    /// [`AddressSpaceExhausted`](crate::ErrorKind::AddressSpaceExhausted) when no more mappings are left. Nothing is
+    /// changed, unless mapping anew failed: [`BrokenOff`](crate::ErrorKind::BrokenOff), and nobody may read there any
+    /// more.
     fn unmap(&self, mappings: &[PrefixMapping]) -> Result<Change, BackingError>;
 
     /// Gives the handle and its window back, and the physical memory once nothing maps it any more.
