@@ -9,11 +9,21 @@ use crate::supply::{Piece, Returns};
 use leasehold_host_memory::Fault;
 use leasehold_plugin_api::toolkit::request::name;
 use leasehold_plugin_api::{BackingError, CommitRange, ErrorKind};
+use std::fmt::Display;
 use std::ops::Range;
 
 /// Mapping takes no memory: what the kernel lacks then is mappings.
 pub(crate) const SCARCE_MAPS: &str = "unmap others first, or raise vm.max_map_count";
 const STUCK: &str = "free others first: the process is at vm.max_map_count";
+
+/// The refusal of a call, where `again` kept what it had done from being undone.
+pub(crate) fn broken_off(refusal: &BackingError, again: impl Display) -> BackingError {
+    let error = BackingError::new(ErrorKind::BrokenOff, format!("{refusal}; and undoing it failed: {again}"));
+    match refusal.native_code() {
+        Some(code) => error.with_native_code(code),
+        None => error,
+    }
+}
 
 impl OpenRegion<'_> {
     /// Commits a free range with these frames, or changes nothing.
@@ -64,7 +74,8 @@ impl OpenRegion<'_> {
     }
 
     /// Takes back a range that this very call committed, wholly or in part; the frames stay the supply's. Where the kernel
-    /// refuses, they become residue, and the answer is no.
+    /// refuses, they become residue, and the answer is no. Either way nothing of the range counts as committed, and it can be
+    /// committed again: so a commit that is undone leaves no doubt.
     pub(crate) fn undo_commit(
         &mut self,
         part: &CommitRange,
@@ -83,7 +94,7 @@ impl OpenRegion<'_> {
         is_gone
     }
 
-    /// Decommits a committed range, or changes nothing.
+    /// Decommits a committed range. Where the kernel refuses, the beginning of it stays committed, or all of it.
     ///
     /// At the limit of mappings the kernel refuses to replace the middle of one. Freeing has to work even then, so the
     /// frames are emptied where they are, and stay with their addresses until those are mapped anew or given back.
@@ -102,8 +113,8 @@ impl OpenRegion<'_> {
             return Ok(());
         }
         let mut refused = None;
-        for (start, run) in runs {
-            match pool.empty(run) {
+        for (start, run) in runs.into_iter().rev() {
+            match refused.map_or_else(|| pool.empty(run), Err) {
                 Ok(()) => {
                     returns.emptied_bytes = returns.emptied_bytes.saturating_add(pool.bytes(run.frames));
                     self.state.extents.insert_residue(start, run);

@@ -3,7 +3,7 @@
 //! A part is mapped through a descriptor that can only read. Its share in the prefix goes with it: the region keeps the
 //! physical memory alive until the part is unmapped, whatever became of the prefix's handle.
 
-use crate::commitment::SCARCE_MAPS;
+use crate::commitment::{SCARCE_MAPS, broken_off};
 use crate::extents::PrefixPart;
 use crate::pool::Pool;
 use crate::prefix_memory::PrefixMemory;
@@ -17,7 +17,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 impl OpenRegion<'_> {
-    /// Maps a part of a prefix at a free place, or changes nothing.
+    /// Maps a part of a prefix at a free place, or changes nothing. Where that can't be undone, the answer leaves doubt.
     pub(crate) fn map_part(
         &mut self,
         mapping: &PrefixMapping,
@@ -36,11 +36,15 @@ impl OpenRegion<'_> {
             returns.add_residue(residue);
             return Ok(());
         };
-        // Where even that fails the part stays in the books, and goes with its region: its place can't be given out.
-        if self.unmap_part(mapping, returns).is_ok() {
-            returns.add_residue(residue);
+        let refusal = fault.into_error(ErrorKind::AddressSpaceExhausted, name(&mapping.target()), SCARCE_MAPS);
+        match self.unmap_part(mapping, returns) {
+            Ok(()) => {
+                returns.add_residue(residue);
+                Err(refusal)
+            }
+            // The part stays in the books, and goes with its region: its place can't be given out, nor the residue.
+            Err(again) => Err(broken_off(&refusal, again)),
         }
-        Err(fault.into_error(ErrorKind::AddressSpaceExhausted, name(&mapping.target()), SCARCE_MAPS))
     }
 
     /// Enters a part in the books, unless it needs more mappings than there are.

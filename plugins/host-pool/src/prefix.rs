@@ -2,7 +2,7 @@
 //!
 //! It owns the window, and a share in the physical memory; every mapping has another. [`LivePrefix::close`] gives both up.
 
-use crate::commitment::SCARCE_MAPS;
+use crate::commitment::{SCARCE_MAPS, broken_off};
 use crate::frames::Need;
 use crate::pool::Pool;
 use crate::prefix_memory::PrefixMemory;
@@ -95,7 +95,8 @@ impl LivePrefix {
         }
     }
 
-    /// Maps the window read-only, through a descriptor that can only read, or leaves all of it writable.
+    /// Maps the window read-only, through a descriptor that can only read, or leaves all of it writable. Where neither can
+    /// be, the answer leaves doubt; sealing it again may succeed.
     pub(crate) fn seal(&self, id: PrefixId, pool: &Pool) -> Result<(), BackingError> {
         let mut state = self.lock();
         let (window, memory) = match &state.life {
@@ -104,16 +105,12 @@ impl LivePrefix {
             Life::Quarantined(_) | Life::Closed => return Err(BackingError::unknown_id(id)),
         };
         if let Err(fault) = map_all(pool, window, &memory.runs, Treatment::ReadOnly) {
-            let undone = map_all(pool, window, &memory.runs, Treatment::Fresh);
-            drop(state);
-            if let Err(again) = undone {
-                pool.report(&format!("{id} could not be sealed, and a part of it can't be written any more: {again}"));
-            }
-            return Err(fault.into_error(
-                ErrorKind::AddressSpaceExhausted,
-                format!("{id} stays writable"),
-                SCARCE_MAPS,
-            ));
+            let refusal =
+                fault.into_error(ErrorKind::AddressSpaceExhausted, format!("{id} is not sealed"), SCARCE_MAPS);
+            return Err(match map_all(pool, window, &memory.runs, Treatment::Fresh) {
+                Ok(()) => refusal,
+                Err(again) => broken_off(&refusal, again),
+            });
         }
         if let Life::Live(_, _, stage) = &mut state.life {
             *stage = Stage::Sealed;

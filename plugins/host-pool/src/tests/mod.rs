@@ -2,6 +2,7 @@
 #![expect(clippy::arithmetic_side_effects, reason = "a test whose arithmetic overflows fails")]
 
 mod books;
+mod broken_off;
 mod failures;
 mod growth;
 mod isolation;
