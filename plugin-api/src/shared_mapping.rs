@@ -1,6 +1,6 @@
 //! The capability to own physical memory once and map it into many regions.
 
-use crate::{Address, BackingError, Change, CommitRange, HolderId, PrefixId, RegionId, ReleaseOutcome};
+use crate::{Address, BackingError, Change, CommitRange, HolderId, MemoryRole, PrefixId, RegionId, ReleaseOutcome};
 
 /// A request for a prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -9,6 +9,8 @@ pub struct PrefixRequest {
     pub id: PrefixId,
     /// Its size: a positive multiple of the backing's granule.
     pub bytes: u64,
+    /// What it is for.
+    pub role: MemoryRole,
     /// On whose behalf it is made.
     pub holder: HolderId,
 }

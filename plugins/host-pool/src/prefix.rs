@@ -11,7 +11,7 @@ use crate::run::Run;
 use crate::supply::{Returns, Supply};
 use crate::window::{Treatment, Window};
 use leasehold_host_memory::{AddressSpace, Fault, MapBudget, MapShare};
-use leasehold_plugin_api::{Address, BackingError, ErrorKind, MemoryRole, PrefixId, PrefixRequest, ReleaseOutcome};
+use leasehold_plugin_api::{Address, BackingError, ErrorKind, PrefixId, PrefixRequest, ReleaseOutcome};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 const HELD: &str = "release again once the process holds fewer mappings, or raise vm.max_map_count";
@@ -51,12 +51,11 @@ impl LivePrefix {
         request: &PrefixRequest,
         budget: &'static MapBudget,
     ) -> Result<(Self, u64), BackingError> {
-        let PrefixRequest { id, bytes, holder } = *request;
+        let PrefixRequest { id, bytes, role, holder } = *request;
         let granule = pool.settings.granule;
         let mut share = budget.take(maps_of(0))?;
         let window = Window::reserve(bytes, granule).map_err(|fault| AddressSpace::refusal(fault, bytes, granule))?;
-        let need =
-            Need { frames: bytes.div_euclid(granule), holder, role: MemoryRole::KvCache, after: None, growth: None };
+        let need = Need { frames: bytes.div_euclid(granule), holder, role, after: None, growth: None };
         let supply = pool.obtain(&[need])?;
         let pieces: Vec<_> = supply.parts.iter().flatten().copied().collect();
         let runs = joined(pieces.iter().map(|piece| piece.run));

@@ -91,7 +91,7 @@ fn allocate(pool: &HostPool, id: u64, bytes: u64, holder: HolderId) -> Result<Al
 }
 
 fn create(pool: &HostPool, id: u64, bytes: u64, holder: HolderId) -> Result<Prefix, BackingError> {
-    pool.create_prefix(&PrefixRequest { id: PrefixId::new(id), bytes, holder })
+    pool.create_prefix(&PrefixRequest { id: PrefixId::new(id), bytes, role: MemoryRole::KvCache, holder })
 }
 
 fn release_prefix(pool: &HostPool, id: u64) {
