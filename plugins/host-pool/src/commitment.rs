@@ -26,14 +26,14 @@ pub(crate) fn broken_off(refusal: &BackingError, again: impl Display) -> Backing
 }
 
 impl OpenRegion<'_> {
-    /// Commits a free range with these frames, or changes nothing.
+    /// Commits a free range with these frames, or changes nothing. Answers its granules.
     pub(crate) fn commit(
         &mut self,
         part: &CommitRange,
         pieces: &mut Vec<Piece>,
         pool: &Pool,
         returns: &mut Returns,
-    ) -> Result<(), BackingError> {
+    ) -> Result<Range<u64>, BackingError> {
         let range = self.granules_of(part)?;
         let residue = self.state.extents.remove_residue(&range);
         if let Err(refusal) = self.book(&range, pieces) {
@@ -42,9 +42,9 @@ impl OpenRegion<'_> {
         }
         let Err(fault) = self.place(&range, pieces, pool) else {
             returns.add_residue(residue);
-            return Ok(());
+            return Ok(range);
         };
-        if self.undo_commit(part, pieces, pool, returns) {
+        if self.undo_commit(&range, pieces, pool, returns) {
             returns.add_residue(residue);
         }
         let what = format!("{} bytes can't be mapped", part.bytes);
@@ -67,10 +67,7 @@ impl OpenRegion<'_> {
     }
 
     fn place(&self, range: &Range<u64>, pieces: &[Piece], pool: &Pool) -> Result<(), Fault> {
-        match self.window() {
-            Some(window) => pool.place(window, self.region.at(range.start), pieces, self.region.purpose.holder),
-            None => Ok(()),
-        }
+        pool.place(self.window()?, self.region.at(range.start), pieces, self.region.purpose.holder)
     }
 
     /// Takes back a range that this very call committed, wholly or in part; the frames stay the supply's. Where the kernel
@@ -78,14 +75,14 @@ impl OpenRegion<'_> {
     /// committed again: so a commit that is undone leaves no doubt.
     pub(crate) fn undo_commit(
         &mut self,
-        part: &CommitRange,
+        range: &Range<u64>,
         pieces: &mut Vec<Piece>,
         pool: &Pool,
         returns: &mut Returns,
     ) -> bool {
-        let Ok(range) = self.granules_of(part) else { return true };
-        let is_gone = self.window().is_none_or(|window| window.withdraw(part.offset, part.bytes).is_ok());
-        let runs = self.state.extents.remove_private(&range);
+        let (offset, bytes) = (self.region.at(range.start), self.region.at(range.end.saturating_sub(range.start)));
+        let is_gone = self.window().and_then(|window| window.withdraw(offset, bytes)).is_ok();
+        let runs = self.state.extents.remove_private(range);
         if !is_gone {
             runs.into_iter().for_each(|(start, run)| self.state.extents.insert_residue(start, run));
             returns.abandon(std::mem::take(pieces), pool);
@@ -105,7 +102,7 @@ impl OpenRegion<'_> {
         returns: &mut Returns,
     ) -> Result<(), BackingError> {
         let range = self.granules_of(part)?;
-        let withdrawn = self.window().map_or(Ok(()), |window| window.withdraw(part.offset, part.bytes));
+        let withdrawn = self.window().and_then(|window| window.withdraw(part.offset, part.bytes));
         let runs = self.state.extents.remove_private(&range);
         if withdrawn.is_ok() {
             returns.add_frames(runs, self.region.purpose.holder);

@@ -13,6 +13,7 @@ use crate::window::Treatment;
 use leasehold_host_memory::Fault;
 use leasehold_plugin_api::toolkit::request::name;
 use leasehold_plugin_api::{BackingError, ErrorKind, PrefixMapping};
+use rustix::io::Errno;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -59,7 +60,8 @@ impl OpenRegion<'_> {
     }
 
     fn place_part(&self, start: u64, pool: &Pool) -> Result<(), Fault> {
-        let (Some(window), Some(part)) = (self.window(), self.state.extents.prefix(start)) else { return Ok(()) };
+        let window = self.window()?;
+        let part = self.state.extents.prefix(start).ok_or(Fault::new("a part outside the books", Errno::INVAL))?;
         for (distance, run) in part.memory.part(&part.granules) {
             let offset = self.region.at(start.saturating_add(distance));
             pool.map(window, offset, run, Treatment::ReadOnly)?;
@@ -88,7 +90,7 @@ impl OpenRegion<'_> {
 
     /// Takes a mapping away that is there, or changes nothing. Its share in the prefix is the last of the returns.
     pub(crate) fn unmap_part(&mut self, mapping: &PrefixMapping, returns: &mut Returns) -> Result<(), BackingError> {
-        let gone = self.window().map_or(Ok(()), |window| window.withdraw(mapping.offset, mapping.source.bytes));
+        let gone = self.window().and_then(|window| window.withdraw(mapping.offset, mapping.source.bytes));
         gone.map_err(|fault| {
             let what = format!("{}: stays mapped", name(&mapping.target()));
             fault.into_error(ErrorKind::AddressSpaceExhausted, what, SCARCE_MAPS)

@@ -17,9 +17,10 @@ use crate::pool::Pool;
 use crate::run::frames_of;
 use crate::supply::Returns;
 use crate::window::Window;
-use leasehold_host_memory::{AddressSpace, MapBudget, MapShare};
+use leasehold_host_memory::{AddressSpace, Fault, MapBudget, MapShare};
 use leasehold_plugin_api::toolkit::request::{self, name};
 use leasehold_plugin_api::{Address, BackingError, CommitRange, ErrorKind, HolderId, MemoryRole, ReleaseOutcome};
+use rustix::io::Errno;
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -215,11 +216,11 @@ impl OpenRegion<'_> {
         Ok(Need { frames, holder, role, after, growth: Some((part.region(), room)) })
     }
 
-    /// The window; always there while the region is open.
-    pub(crate) fn window(&self) -> Option<&Window> {
+    /// The window, which is there for as long as the region is open.
+    pub(crate) fn window(&self) -> Result<&Window, Fault> {
         match &self.state.life {
-            Life::Open(window) => Some(window),
-            Life::Quarantined(_) | Life::Closed => None,
+            Life::Open(window) => Ok(window),
+            Life::Quarantined(_) | Life::Closed => Err(Fault::new("a region that is closed", Errno::INVAL)),
         }
     }
 

@@ -35,9 +35,11 @@ impl Treasury for HostServices {
 }
 
 /// No books: everything is granted.
+#[cfg(test)]
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Unlimited;
 
+#[cfg(test)]
 impl Treasury for Unlimited {
     fn charge(&self, _bytes: u64, _role: MemoryRole) -> Result<(), BackingError> {
         Ok(())

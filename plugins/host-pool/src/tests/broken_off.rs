@@ -160,3 +160,14 @@ fn a_decommit_that_the_kernel_refuses_half_way_keeps_the_beginning() {
     commit(&pool, 1, 2 * GRANULE, GRANULE).unwrap();
     assert!(holds(base, 0, 2 * GRANULE, 7) && holds(base, 2 * GRANULE, GRANULE, 0));
 }
+
+#[test]
+fn an_allocation_whose_undo_fails_is_closed_and_its_frames_come_back() {
+    let (pool, books) = pool(&HostPoolOptions::default());
+    plan(Strike::Map, 0);
+    plan(Strike::Withdraw, 0);
+    assert_eq!(kind(allocate(&pool, 1, MIB, ONE)), ErrorKind::AddressSpaceExhausted);
+    assert_eq!((books.charged(), pool.pool.parked_bytes()), (0, 0));
+    let hole = pool.pool.lock().take_anywhere(u64::MAX).unwrap();
+    assert_eq!(hole.frames, pool.pool.store.frames_per_segment());
+}
