@@ -1,8 +1,8 @@
 //! The backing: answers the contract from the tables of live regions, allocations and prefixes.
 //!
 //! It owns the tables and the pool; whatever is still live in them is unmapped when it is dropped. Requests are checked
-//! here, ranges in `region.rs`, calls over many regions in `transaction.rs` and `sharing.rs`. Every method may be called
-//! from any thread, and from within a charge that the pool makes.
+//! here, ranges in `region.rs`, calls over many regions in `transaction.rs` and `sharing.rs`. Every method may be
+//! called from any thread, and from within a charge that the pool makes.
 
 use crate::options::HostPoolOptions;
 use crate::pool::Pool;
@@ -49,7 +49,7 @@ impl HostPool {
     ) -> Result<Self, BackingError> {
         let settings = options.resolve(sys::page_bytes())?;
         let pool = Pool::new(settings, Store::new(settings.granule)?, books)?;
-        Ok(Self::over(pool, accounting, MapBudget::of_process()))
+        Ok(Self::over(pool, accounting, MapBudget::of_library()))
     }
 
     pub(crate) fn over(pool: Pool, accounting: Accounting, budget: &'static MapBudget) -> Self {

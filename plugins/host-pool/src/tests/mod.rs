@@ -47,7 +47,7 @@ fn over(options: &HostPoolOptions, books: impl Treasury + 'static, budget: &'sta
 /// A pool with books of its own.
 fn pool(options: &HostPoolOptions) -> (HostPool, Arc<Books>) {
     let books = Arc::new(Books::default());
-    (over(options, books.clone(), MapBudget::of_process()), books)
+    (over(options, books.clone(), MapBudget::of_library()), books)
 }
 
 /// A pool with a mapping budget of its own.
