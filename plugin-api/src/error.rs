@@ -36,8 +36,8 @@ pub enum ErrorKind {
     Panicked,
     /// Anything else, an unknown kind from a newer library included.
     Internal,
-    /// The call answered a status or an outcome that its reader doesn't know: nobody can tell what it did. The host takes
-    /// the backing out of service.
+    /// The call answered a status or an outcome that its reader doesn't know: nobody can tell what it did. The host
+    /// takes the backing out of service.
     Unintelligible,
     /// The call failed half-way and could not be undone: nobody can tell what it left of the objects that it was about.
     /// The backing knows, and serves on.
@@ -131,8 +131,8 @@ impl BackingError {
         Self::new(ErrorKind::UnknownId, format!("{id} is not live here: it was never made, or was released"))
     }
 
-    /// The failure that a caught panic of `whose` code is, with its words. The payload is leaked: dropping it might panic
-    /// again.
+    /// The failure that a caught panic of `whose` code is, with its words. The payload is leaked: dropping it might
+    /// panic again.
     #[must_use]
     pub fn from_panic(whose: impl fmt::Display, payload: Box<dyn Any + Send>) -> Self {
         let words = payload

@@ -96,12 +96,12 @@ impl PrefixMapping {
 
 /// One physical prefix in many regions.
 ///
-/// Its physical memory is charged once and costs nothing more however often it is mapped; it lives until its last mapping
-/// and its handle are gone, in whichever order. A prefix that this backing did not make, or has released, is refused
-/// before any cost is reported, even a cost of zero.
+/// Its physical memory is charged once and costs nothing more however often it is mapped; it lives until its last
+/// mapping and its handle are gone, in whichever order. A prefix that this backing did not make, or has released, is
+/// refused before any cost is reported, even a cost of zero.
 pub trait SharedMapping: Send + Sync {
-    /// Takes physical memory for a prefix, and a window to write it through. It reads as zero, or as what this very holder
-    /// left.
+    /// Takes physical memory for a prefix, and a window to write it through. It reads as zero, or as what this very
+    /// holder left.
     ///
     /// # Errors
     ///
@@ -110,8 +110,8 @@ pub trait SharedMapping: Send + Sync {
     /// [`InvalidRequest`](crate::ErrorKind::InvalidRequest). Nothing is left behind.
     fn create_prefix(&self, request: &PrefixRequest) -> Result<Prefix, BackingError>;
 
-    /// Ends all writing: from now on the prefix is read-only wherever it is mapped, the creator's window included, and no
-    /// mapping of it can be made writable again.
+    /// Ends all writing: from now on the prefix is read-only wherever it is mapped, the creator's window included, and
+    /// no mapping of it can be made writable again.
     ///
     /// # Errors
     ///
@@ -135,9 +135,9 @@ pub trait SharedMapping: Send + Sync {
     /// [`Foreign`](crate::ErrorKind::Foreign), [`UnknownId`](crate::ErrorKind::UnknownId),
     /// [`WrongState`](crate::ErrorKind::WrongState) when a prefix isn't sealed,
     /// [`InvalidRequest`](crate::ErrorKind::InvalidRequest) when a part or a place is not in whole granules, leaves its
-    /// prefix or region or overlaps another place, [`AlreadyCommitted`](crate::ErrorKind::AlreadyCommitted) when a place
-    /// is taken, [`AddressSpaceExhausted`](crate::ErrorKind::AddressSpaceExhausted) when no more mappings are left.
-    /// Nothing is left mapped, unless unmapping failed too: [`BrokenOff`](crate::ErrorKind::BrokenOff).
+    /// prefix or region or overlaps another place, [`AlreadyCommitted`](crate::ErrorKind::AlreadyCommitted) when a
+    /// place is taken, [`AddressSpaceExhausted`](crate::ErrorKind::AddressSpaceExhausted) when no more mappings are
+    /// left. Nothing is left mapped, unless unmapping failed too: [`BrokenOff`](crate::ErrorKind::BrokenOff).
     fn map_prefix(&self, mappings: &[PrefixMapping]) -> Result<Change, BackingError>;
 
     /// Takes mappings away, each as it was mapped. The release of a region takes what is mapped in it away too.

@@ -1,7 +1,7 @@
 //! What a region does with frames of its own: commit, undo, decommit.
 //!
-//! In: ranges that were checked, and frames for them. Out: whether they are mapped. Where the kernel refuses to remove a
-//! mapping, the frames behind it become residue: they are emptied, and nobody gets them before the mapping is gone.
+//! In: ranges that were checked, and frames for them. Out: whether they are mapped. Where the kernel refuses to remove
+//! a mapping, the frames behind it become residue: they are emptied, and nobody gets them before the mapping is gone.
 
 use crate::pool::Pool;
 use crate::region::{OpenRegion, maps_of};
@@ -70,9 +70,9 @@ impl OpenRegion<'_> {
         pool.place(self.window()?, self.region.at(range.start), pieces, self.region.purpose.holder)
     }
 
-    /// Takes back a range that this very call committed, wholly or in part; the frames stay the supply's. Where the kernel
-    /// refuses, they become residue, and the answer is no. Either way nothing of the range counts as committed, and it can be
-    /// committed again: so a commit that is undone leaves no doubt.
+    /// Takes back a range that this very call committed, wholly or in part; the frames stay the supply's. Where the
+    /// kernel refuses, they become residue, and the answer is no. Either way nothing of the range counts as committed,
+    /// and it can be committed again: so a commit that is undone leaves no doubt.
     pub(crate) fn undo_commit(
         &mut self,
         range: &Range<u64>,

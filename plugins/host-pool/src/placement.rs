@@ -18,7 +18,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 impl OpenRegion<'_> {
-    /// Maps a part of a prefix at a free place, or changes nothing. Where that can't be undone, the answer leaves doubt.
+    /// Maps a part of a prefix at a free place, or changes nothing. Where that can't be undone, the answer leaves
+    /// doubt.
     pub(crate) fn map_part(
         &mut self,
         mapping: &PrefixMapping,

@@ -1,20 +1,19 @@
 //! One prefix: its handle, and the window that its creator writes it through until it is sealed.
 //!
-//! It owns the window, and a share in the physical memory; every mapping has another. [`LivePrefix::close`] gives both up.
+//! It owns the window, and a share in the physical memory; every mapping has another. [`LivePrefix::close`] gives both
+//! up.
 
 use crate::commitment::{SCARCE_MAPS, broken_off};
 use crate::frames::Need;
 use crate::pool::Pool;
 use crate::prefix_memory::PrefixMemory;
-use crate::region::maps_of;
+use crate::region::{HELD, maps_of};
 use crate::run::Run;
 use crate::supply::{Returns, Supply};
 use crate::window::{Treatment, Window};
 use leasehold_host_memory::{AddressSpace, Fault, MapBudget, MapShare};
 use leasehold_plugin_api::{Address, BackingError, ErrorKind, PrefixId, PrefixRequest, ReleaseOutcome};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
-const HELD: &str = "release again once the process holds fewer mappings, or raise vm.max_map_count";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
@@ -94,8 +93,8 @@ impl LivePrefix {
         }
     }
 
-    /// Maps the window read-only, through a descriptor that can only read, or leaves all of it writable. Where neither can
-    /// be, the answer leaves doubt; sealing it again may succeed.
+    /// Maps the window read-only, through a descriptor that can only read, or leaves all of it writable. Where neither
+    /// can be, the answer leaves doubt; sealing it again may succeed.
     pub(crate) fn seal(&self, id: PrefixId, pool: &Pool) -> Result<(), BackingError> {
         let mut state = self.lock();
         let (window, memory) = match &state.life {
@@ -106,7 +105,7 @@ impl LivePrefix {
         if let Err(fault) = map_all(pool, window, &memory.runs, Treatment::ReadOnly) {
             let refusal =
                 fault.into_error(ErrorKind::AddressSpaceExhausted, format!("{id} is not sealed"), SCARCE_MAPS);
-            return Err(match map_all(pool, window, &memory.runs, Treatment::Fresh) {
+            return Err(match map_all(pool, window, &memory.runs, Treatment::Writable) {
                 Ok(()) => refusal,
                 Err(again) => broken_off(&refusal, again),
             });

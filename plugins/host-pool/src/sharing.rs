@@ -1,7 +1,7 @@
 //! One call over parts of prefixes at places in many regions: all of it, or none.
 //!
-//! In: the mappings of the call. Out: what became visible, or is no longer. It charges nothing, so the regions stay locked
-//! from the first check to the last mapping; shares in prefixes are given up after that.
+//! In: the mappings of the call. Out: what became visible, or is no longer. It charges nothing, so the regions stay
+//! locked from the first check to the last mapping; shares in prefixes are given up after that.
 
 use crate::commitment::broken_off;
 use crate::pool::Pool;
@@ -133,8 +133,8 @@ fn unmap_or_undo(
     outcome
 }
 
-/// Undoes the first `done` parts of a call that was refused: each that can be, whatever becomes of the others. Answers the
-/// refusal, or one that leaves doubt.
+/// Undoes the first `done` parts of a call that was refused: each that can be, whatever becomes of the others. Answers
+/// the refusal, or one that leaves doubt.
 fn undo(
     groups: &mut [Group<'_, PrefixMapping>],
     done: usize,

@@ -4,9 +4,10 @@
 //! lock ─ check ─ unlock ─► obtain frames (may call the host) ─► lock ─ check ─ map ─ unlock ─► keep, or return
 //! ```
 //!
-//! Frames are obtained with no lock held, since a charge may come back into this pool; so everything is checked once more
-//! before it is done. The regions of a call are locked in the order of their ids, so that two calls can't wait for each
-//! other; every range is checked before the first system call. What is no longer mapped is settled after the last lock.
+//! Frames are obtained with no lock held, since a charge may come back into this pool; so everything is checked once
+//! more before it is done. The regions of a call are locked in the order of their ids, so that two calls can't wait for
+//! each other; every range is checked before the first system call. What is no longer mapped is settled after the last
+//! lock.
 
 use crate::pool::Pool;
 use crate::region::{LiveRegion, OpenRegion};

@@ -1,6 +1,7 @@
 //! Who is charged for the pool's physical memory.
 //!
-//! Nobody calls a treasury with a lock of the pool held: a charge may come back into this very pool, on the same thread.
+//! Nobody calls a treasury with a lock of the pool held: a charge may come back into this very pool, on the same
+//! thread.
 
 use leasehold_plugin_api::{BackingError, Domain, HostServices, LogLevel, MemoryRole};
 use std::fmt;

@@ -1,4 +1,4 @@
-//! The kernel refuses a step, and then the undoing of it: the answer says that nobody can tell, and the books still can.
+//! The kernel refuses a step, and then the undoing of it: the answer leaves doubt, and the books are right.
 
 use super::memory::{fill, holds, mappings};
 use super::*;
@@ -69,8 +69,8 @@ fn a_seal_that_broke_off_says_what_failed_first_and_what_failed_then() {
     [0, 1].iter().for_each(|call| plan(Strike::Map, *call));
     assert_eq!(
         pool.seal(PrefixId::new(1)).unwrap_err().message(),
-        "prefix 1 is not sealed: a planned failure failed: ENOMEM (12); unmap others first, or raise vm.max_map_count; and \
-         undoing it failed: a planned failure failed: ENOMEM (12)"
+        "prefix 1 is not sealed: a planned failure failed: ENOMEM (12); unmap others first, or raise vm.max_map_count; \
+         and undoing it failed: a planned failure failed: ENOMEM (12)"
     );
 }
 
