@@ -36,14 +36,17 @@ pub enum ErrorKind {
     Panicked,
     /// Anything else, an unknown kind from a newer library included.
     Internal,
-    /// The call answered a status or an outcome that its reader doesn't know: nobody can tell what it did. The host takes
-    /// the backing out of service.
+    /// The call answered a status or an outcome that its reader doesn't know: nobody can tell what it did. The host
+    /// takes the backing out of service.
     Unintelligible,
+    /// The call failed half-way and could not be undone: nobody can tell what it left of the objects that it was about.
+    /// The backing knows, and serves on.
+    BrokenOff,
 }
 
 impl ErrorKind {
     /// Every kind with its number in an [`ErrorRecord`](crate::abi::ErrorRecord).
-    const NUMBERS: [(ErrorKind, u32); 15] = [
+    const NUMBERS: [(ErrorKind, u32); 16] = [
         (ErrorKind::OutOfMemory, 1),
         (ErrorKind::AddressSpaceExhausted, 2),
         (ErrorKind::BudgetRefused, 3),
@@ -59,11 +62,18 @@ impl ErrorKind {
         (ErrorKind::Panicked, 13),
         (ErrorKind::Internal, 14),
         (ErrorKind::Unintelligible, 15),
+        (ErrorKind::BrokenOff, 16),
     ];
 
     /// Whether nobody can tell what the call left behind. Any other failure left everything as it was.
     #[must_use]
     pub const fn leaves_doubt(self) -> bool {
+        self.ends_service() || matches!(self, ErrorKind::BrokenOff)
+    }
+
+    /// Whether nothing new can be asked of the backing any more: the host takes it out of service.
+    #[must_use]
+    pub const fn ends_service(self) -> bool {
         matches!(self, ErrorKind::Panicked | ErrorKind::DeviceLost | ErrorKind::Unintelligible)
     }
 
@@ -121,8 +131,8 @@ impl BackingError {
         Self::new(ErrorKind::UnknownId, format!("{id} is not live here: it was never made, or was released"))
     }
 
-    /// The failure that a caught panic of `whose` code is, with its words. The payload is leaked: dropping it might panic
-    /// again.
+    /// The failure that a caught panic of `whose` code is, with its words. The payload is leaked: dropping it might
+    /// panic again.
     #[must_use]
     pub fn from_panic(whose: impl fmt::Display, payload: Box<dyn Any + Send>) -> Self {
         let words = payload
@@ -211,8 +221,20 @@ mod tests {
             assert_eq!(ErrorKind::from_number(number), kind);
             assert_eq!(kind.number(), number);
         }
+        assert_eq!(ErrorKind::from_number(16), ErrorKind::BrokenOff);
         assert_eq!(ErrorKind::from_number(0), ErrorKind::Internal);
         assert_eq!(ErrorKind::from_number(4_000_000), ErrorKind::Internal);
+    }
+
+    #[test]
+    fn what_broke_off_leaves_doubt_and_ends_no_service() {
+        let of = |rule: fn(ErrorKind) -> bool| {
+            let kinds = ErrorKind::NUMBERS.into_iter().map(|(kind, _)| kind);
+            kinds.filter(|kind| rule(*kind)).collect::<Vec<_>>()
+        };
+        let ending = [ErrorKind::DeviceLost, ErrorKind::Panicked, ErrorKind::Unintelligible];
+        assert_eq!(of(ErrorKind::ends_service), ending);
+        assert_eq!(of(ErrorKind::leaves_doubt), [&ending[..], &[ErrorKind::BrokenOff]].concat());
     }
 
     #[test]

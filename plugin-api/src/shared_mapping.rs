@@ -1,6 +1,6 @@
 //! The capability to own physical memory once and map it into many regions.
 
-use crate::{Address, BackingError, Change, CommitRange, HolderId, PrefixId, RegionId, ReleaseOutcome};
+use crate::{Address, BackingError, Change, CommitRange, HolderId, MemoryRole, PrefixId, RegionId, ReleaseOutcome};
 
 /// A request for a prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -9,6 +9,8 @@ pub struct PrefixRequest {
     pub id: PrefixId,
     /// Its size: a positive multiple of the backing's granule.
     pub bytes: u64,
+    /// What it is for.
+    pub role: MemoryRole,
     /// On whose behalf it is made.
     pub holder: HolderId,
 }
@@ -94,12 +96,12 @@ impl PrefixMapping {
 
 /// One physical prefix in many regions.
 ///
-/// Its physical memory is charged once and costs nothing more however often it is mapped; it lives until its last mapping
-/// and its handle are gone, in whichever order. A prefix that this backing did not make, or has released, is refused
-/// before any cost is reported, even a cost of zero.
+/// Its physical memory is charged once and costs nothing more however often it is mapped; it lives until its last
+/// mapping and its handle are gone, in whichever order. A prefix that this backing did not make, or has released, is
+/// refused before any cost is reported, even a cost of zero.
 pub trait SharedMapping: Send + Sync {
-    /// Takes physical memory for a prefix, and a window to write it through. It reads as zero, or as what this very holder
-    /// left.
+    /// Takes physical memory for a prefix, and a window to write it through. It reads as zero, or as what this very
+    /// holder left.
     ///
     /// # Errors
     ///
@@ -108,13 +110,14 @@ pub trait SharedMapping: Send + Sync {
     /// [`InvalidRequest`](crate::ErrorKind::InvalidRequest). Nothing is left behind.
     fn create_prefix(&self, request: &PrefixRequest) -> Result<Prefix, BackingError>;
 
-    /// Ends all writing: from now on the prefix is read-only wherever it is mapped, the creator's window included, and no
-    /// mapping of it can be made writable again.
+    /// Ends all writing: from now on the prefix is read-only wherever it is mapped, the creator's window included, and
+    /// no mapping of it can be made writable again.
     ///
     /// # Errors
     ///
     /// [`Foreign`](crate::ErrorKind::Foreign), [`UnknownId`](crate::ErrorKind::UnknownId), or
-    /// [`WrongState`](crate::ErrorKind::WrongState) when it is sealed already. It is as it was then.
+    /// [`WrongState`](crate::ErrorKind::WrongState) when it is sealed already. It is as it was then, unless that failed
+    /// too: [`BrokenOff`](crate::ErrorKind::BrokenOff), and nobody may write to it any more.
     fn seal(&self, prefix: PrefixId) -> Result<(), BackingError>;
 
     /// Physical bytes that one more mapping of the prefix would newly own.
@@ -132,16 +135,19 @@ pub trait SharedMapping: Send + Sync {
     /// [`Foreign`](crate::ErrorKind::Foreign), [`UnknownId`](crate::ErrorKind::UnknownId),
     /// [`WrongState`](crate::ErrorKind::WrongState) when a prefix isn't sealed,
     /// [`InvalidRequest`](crate::ErrorKind::InvalidRequest) when a part or a place is not in whole granules, leaves its
-    /// prefix or region or overlaps another place, [`AlreadyCommitted`](crate::ErrorKind::AlreadyCommitted) when a place
-    /// is taken, [`AddressSpaceExhausted`](crate::ErrorKind::AddressSpaceExhausted) when no more mappings are left.
-    /// Nothing is left mapped.
+    /// prefix or region or overlaps another place, [`AlreadyCommitted`](crate::ErrorKind::AlreadyCommitted) when a
+    /// place is taken, [`AddressSpaceExhausted`](crate::ErrorKind::AddressSpaceExhausted) when no more mappings are
+    /// left. Nothing is left mapped, unless unmapping failed too: [`BrokenOff`](crate::ErrorKind::BrokenOff).
     fn map_prefix(&self, mappings: &[PrefixMapping]) -> Result<Change, BackingError>;
 
     /// Takes mappings away, each as it was mapped. The release of a region takes what is mapped in it away too.
     ///
     /// # Errors
     ///
-    /// [`NotCommitted`](crate::ErrorKind::NotCommitted) when there is no such mapping. Nothing is changed.
+    /// [`NotCommitted`](crate::ErrorKind::NotCommitted) when there is no such mapping,
+    /// [`AddressSpaceExhausted`](crate::ErrorKind::AddressSpaceExhausted) when no more mappings are left. Nothing is
+    /// changed, unless mapping anew failed: [`BrokenOff`](crate::ErrorKind::BrokenOff), and nobody may read there any
+    /// more.
     fn unmap(&self, mappings: &[PrefixMapping]) -> Result<Change, BackingError>;
 
     /// Gives the handle and its window back, and the physical memory once nothing maps it any more.

@@ -272,7 +272,7 @@ impl CheckedBacking {
 
     /// Takes the backing out of service where the failure says that it must not go on.
     fn note(&self, operation: Operation, error: &BackingError) {
-        if error.kind().leaves_doubt() {
+        if error.kind().ends_service() {
             self.services.retire(format!("{operation}: {error}"));
         }
     }

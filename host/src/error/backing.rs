@@ -132,7 +132,7 @@ fn kind_of(kind: api::ErrorKind) -> ErrorKind {
         api::ErrorKind::Unsupported => ErrorKind::Unsupported,
         api::ErrorKind::Foreign => ErrorKind::ForeignPrefix,
         api::ErrorKind::WrongState => ErrorKind::WrongState,
-        kind if kind.leaves_doubt() => ErrorKind::OutOfService,
+        kind if kind.ends_service() => ErrorKind::OutOfService,
         _ => ErrorKind::Backing,
     }
 }

@@ -59,7 +59,7 @@ impl Prefix {
             }
             Payer::Backing => (None, 0),
         };
-        let handle = backing.create_prefix(total, spec.holder, lease)?;
+        let handle = backing.create_prefix(total, spec.role, spec.holder, lease)?;
         handle.note_used(used);
         let planes = Planes { handle, count: spec.planes, plane_bytes: spec.plane_bytes };
         Ok(Self { planes, access: Access::Writable })

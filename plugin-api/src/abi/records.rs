@@ -262,12 +262,14 @@ impl ChangeRecord {
 pub struct PrefixRequestRecord {
     id: u64,
     bytes: u64,
+    role: RoleRecord,
     holder: u64,
 }
 
 impl From<&PrefixRequest> for PrefixRequestRecord {
     fn from(request: &PrefixRequest) -> Self {
-        Self { id: request.id.get(), bytes: request.bytes, holder: request.holder.get() }
+        let PrefixRequest { id, bytes, role, holder } = *request;
+        Self { id: id.get(), bytes, role: role.into(), holder: holder.get() }
     }
 }
 
@@ -275,7 +277,8 @@ impl PrefixRequestRecord {
     /// The request.
     #[must_use]
     pub fn request(&self) -> PrefixRequest {
-        PrefixRequest { id: PrefixId::new(self.id), bytes: self.bytes, holder: HolderId::new(self.holder) }
+        let Self { id, bytes, role, holder } = *self;
+        PrefixRequest { id: PrefixId::new(id), bytes, role: role.role(), holder: HolderId::new(holder) }
     }
 }
 
@@ -311,6 +314,13 @@ impl PrefixRecord {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_request_for_a_prefix_survives_its_record() {
+        let (id, role, holder) = (PrefixId::new(1), MemoryRole::Weights, HolderId::new(3));
+        let request = PrefixRequest { id, bytes: 2, role, holder };
+        assert_eq!(PrefixRequestRecord::from(&request).request(), request);
+    }
 
     #[test]
     fn roles_and_devices_survive_their_records() {

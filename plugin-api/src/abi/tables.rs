@@ -11,7 +11,8 @@
 //!   A status that is not known is a failure of kind [`Unintelligible`](crate::ErrorKind::Unintelligible).
 //! * **Failures.** A failed operation has changed nothing, unless it says otherwise. After a panic, a lost device or an
 //!   unknown status nobody can tell: the host takes the backing out of service, asks it what is left, and gives back by
-//!   the ids that it minted.
+//!   the ids that it minted. A failure of kind [`BrokenOff`](crate::ErrorKind::BrokenOff) says that undoing failed: the
+//!   objects of the call are in doubt, and the backing stays in service.
 //! * **Threads.** Any thread may call, and different calls may be under way at the same time, but never two about the
 //!   same region, allocation or prefix.
 //! * **Blocking.** A call may wait for the system or a driver. Neither side holds a lock of its own across a call into the

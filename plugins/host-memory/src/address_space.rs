@@ -14,8 +14,8 @@ const SCARCE: &str = "ask for less, or raise the address space limit (ulimit -v,
 /// One owned range of addresses, inaccessible at first.
 #[derive(Debug)]
 pub struct AddressSpace {
-    /// Invariant 1: every page of `base .. base + bytes` was mapped for this value, and nobody but its owner maps, unmaps
-    /// or protects it until this value is gone.
+    /// Invariant 1: every page of `base .. base + bytes` was mapped for this value, and nobody but its owner maps,
+    /// unmaps or protects it until this value is gone.
     base: Address,
     /// See invariant 1. Positive, in whole pages.
     ///

@@ -6,8 +6,9 @@ use leasehold_plugin_api::{BackingError, ByteSize};
 ///
 /// # Errors
 ///
-/// [`InvalidRequest`](leasehold_plugin_api::ErrorKind::InvalidRequest) where it is no power of two, or less than a page.
-pub fn checked(written: Option<ByteSize>, default: u64, page: u64) -> Result<u64, BackingError> {
+/// [`InvalidRequest`](leasehold_plugin_api::ErrorKind::InvalidRequest) where it is no power of two, or less than a
+/// page.
+pub fn resolve(written: Option<ByteSize>, default: u64, page: u64) -> Result<u64, BackingError> {
     let granule = written.map_or(default, |ByteSize(granule)| granule);
     if !granule.is_power_of_two() {
         return Err(wrong(granule, page, "is not a power of two"));

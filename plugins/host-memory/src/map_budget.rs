@@ -1,8 +1,9 @@
-//! How many kernel mappings a library's backings may use: a count and a limit for the process, and shares that give themselves
-//! back on drop.
+//! How many kernel mappings a library's backings may use: a count and a limit for the library, and shares that give
+//! themselves back on drop.
 //!
-//! The kernel refuses more than `vm.max_map_count` mappings in a process, and past that even `munmap` of a middle fails.
-//! The count is an upper bound of what the kernel holds. It makes no system call after the first reading of the limit.
+//! The kernel refuses more than `vm.max_map_count` mappings in a process, and past that even `munmap` of a middle
+//! fails. The count is an upper bound of what the kernel holds. It makes no system call after the first reading of the
+//! limit.
 
 use leasehold_plugin_api::{BackingError, ErrorKind};
 use std::sync::LazyLock;
@@ -27,12 +28,12 @@ pub struct MapShare {
 }
 
 impl MapBudget {
-    /// The budget of this process, for every backing of this library: three quarters of what the kernel allows. The
-    /// rest is for threads, libraries and files. (A second copy of the library would count for itself.)
+    /// The budget of this library, for every backing in it: three quarters of what the kernel allows the process. The
+    /// rest is for threads, libraries and files. Another library counts for itself; see the crate.
     #[must_use]
-    pub fn of_process() -> &'static Self {
-        static PROCESS: LazyLock<MapBudget> = LazyLock::new(|| MapBudget::below(max_map_count()));
-        &PROCESS
+    pub fn of_library() -> &'static Self {
+        static LIBRARY: LazyLock<MapBudget> = LazyLock::new(|| MapBudget::below(max_map_count()));
+        &LIBRARY
     }
 
     /// Three quarters of `max_map_count`.

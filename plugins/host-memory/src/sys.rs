@@ -1,7 +1,7 @@
 //! The system calls, one function each: plain values in, a [`Fault`] out when the kernel refuses.
 //!
-//! Nothing here keeps anything; who owns a range is the business of [`AddressSpace`](crate::AddressSpace). Every function may be called from any
-//! thread; only [`populate`] and [`discard`] take long. None panics.
+//! Nothing here keeps anything; who owns a range is the business of [`AddressSpace`](crate::AddressSpace). Every
+//! function may be called from any thread; only [`populate`] and [`discard`] take long. None panics.
 #![expect(unsafe_code, reason = "mmap, mprotect, madvise and munmap change what addresses mean")]
 
 use crate::fault::Fault;

@@ -34,7 +34,7 @@ impl HostMmap {
     ///
     /// As [`BackingFactory::create`].
     pub fn new(options: &HostMmapOptions) -> Result<Self, BackingError> {
-        Self::within(MapBudget::of_process(), options)
+        Self::within(MapBudget::of_library(), options)
     }
 
     pub(crate) fn within(budget: &'static MapBudget, options: &HostMmapOptions) -> Result<Self, BackingError> {

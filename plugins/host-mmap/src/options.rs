@@ -55,7 +55,7 @@ impl HostMmapOptions {
     pub(crate) fn resolve(&self, page: u64) -> Result<Settings, BackingError> {
         let settings = Settings {
             page,
-            granule: granule::checked(self.granule, page, page)?,
+            granule: granule::resolve(self.granule, page, page)?,
             advice: match self.huge_pages {
                 HugePages::System => None,
                 HugePages::Madvise => Some(HugePageAdvice::Prefer),

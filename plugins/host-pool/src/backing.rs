@@ -1,8 +1,8 @@
 //! The backing: answers the contract from the tables of live regions, allocations and prefixes.
 //!
 //! It owns the tables and the pool; whatever is still live in them is unmapped when it is dropped. Requests are checked
-//! here, ranges in `region.rs`, calls over many regions in `transaction.rs` and `sharing.rs`. Every method may be called
-//! from any thread, and from within a charge that the pool makes.
+//! here, ranges in `region.rs`, calls over many regions in `transaction.rs` and `sharing.rs`. Every method may be
+//! called from any thread, and from within a charge that the pool makes.
 
 use crate::options::HostPoolOptions;
 use crate::pool::Pool;
@@ -10,14 +10,14 @@ use crate::prefix::LivePrefix;
 use crate::region::{LiveRegion, Purpose};
 use crate::store::Store;
 use crate::supply::Returns;
-use crate::treasury::{Treasury, Unlimited};
+use crate::treasury::Treasury;
 use crate::{sharing, transaction, window};
 use leasehold_host_memory::{MapBudget, sys};
 use leasehold_plugin_api::toolkit::{Table, request};
 use leasehold_plugin_api::{
     Accounting, AllocateRequest, Allocation, AllocationId, Backing, BackingError, BackingFactory, Change, CommitRange,
-    Description, DeviceKey, Domain, HostServices, Prefix, PrefixId, PrefixMapping, PrefixRequest, Region, RegionId,
-    ReleaseOutcome, ReleaseTarget, ReserveRequest, SharedMapping, VirtualBacking,
+    Description, DeviceKey, Domain, ErrorKind, HostServices, Prefix, PrefixId, PrefixMapping, PrefixRequest, Region,
+    RegionId, ReleaseOutcome, ReleaseTarget, ReserveRequest, SharedMapping, VirtualBacking,
 };
 use std::fmt::Display;
 use std::hash::Hash;
@@ -36,13 +36,10 @@ pub struct HostPool {
 }
 
 impl HostPool {
-    /// A pool that has no host: it charges nobody, and its accounting is the buffer's.
-    ///
-    /// # Errors
-    ///
-    /// As [`BackingFactory::create`].
-    pub fn new(options: &HostPoolOptions) -> Result<Self, BackingError> {
-        Self::with_books(options, Box::new(Unlimited), Accounting::Buffer)
+    /// A pool that has no host and charges nobody. It parks, so it is no backing for a host that keeps its books.
+    #[cfg(test)]
+    pub(crate) fn new(options: &HostPoolOptions) -> Result<Self, BackingError> {
+        Self::with_books(options, Box::new(crate::treasury::Unlimited), Accounting::Buffer)
     }
 
     fn with_books(
@@ -52,7 +49,7 @@ impl HostPool {
     ) -> Result<Self, BackingError> {
         let settings = options.resolve(sys::page_bytes())?;
         let pool = Pool::new(settings, Store::new(settings.granule)?, books)?;
-        Ok(Self::over(pool, accounting, MapBudget::of_process()))
+        Ok(Self::over(pool, accounting, MapBudget::of_library()))
     }
 
     pub(crate) fn over(pool: Pool, accounting: Accounting, budget: &'static MapBudget) -> Self {
@@ -67,12 +64,13 @@ impl HostPool {
         let whole = CommitRange::new(RegionId::new(0), 0, bytes);
         let pieces = supply.parts.first_mut();
         let outcome = match (region.open(), pieces) {
-            (Some(mut open), Some(pieces)) => open.commit(&whole, pieces, &self.pool, &mut returns),
-            _ => Ok(()),
+            (Some(mut open), Some(pieces)) => open.commit(&whole, pieces, &self.pool, &mut returns).map(drop),
+            _ => Err(BackingError::new(ErrorKind::Internal, "an allocation has no frames, or is closed; report it")),
         };
         if outcome.is_ok() {
             supply.keep();
         } else {
+            region.close(&self.pool, &mut returns);
             drop(supply);
         }
         self.pool.settle(returns);

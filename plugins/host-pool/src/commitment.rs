@@ -1,7 +1,7 @@
 //! What a region does with frames of its own: commit, undo, decommit.
 //!
-//! In: ranges that were checked, and frames for them. Out: whether they are mapped. Where the kernel refuses to remove a
-//! mapping, the frames behind it become residue: they are emptied, and nobody gets them before the mapping is gone.
+//! In: ranges that were checked, and frames for them. Out: whether they are mapped. Where the kernel refuses to remove
+//! a mapping, the frames behind it become residue: they are emptied, and nobody gets them before the mapping is gone.
 
 use crate::pool::Pool;
 use crate::region::{OpenRegion, maps_of};
@@ -9,21 +9,31 @@ use crate::supply::{Piece, Returns};
 use leasehold_host_memory::Fault;
 use leasehold_plugin_api::toolkit::request::name;
 use leasehold_plugin_api::{BackingError, CommitRange, ErrorKind};
+use std::fmt::Display;
 use std::ops::Range;
 
 /// Mapping takes no memory: what the kernel lacks then is mappings.
 pub(crate) const SCARCE_MAPS: &str = "unmap others first, or raise vm.max_map_count";
 const STUCK: &str = "free others first: the process is at vm.max_map_count";
 
+/// The refusal of a call, where `again` kept what it had done from being undone.
+pub(crate) fn broken_off(refusal: &BackingError, again: impl Display) -> BackingError {
+    let error = BackingError::new(ErrorKind::BrokenOff, format!("{refusal}; and undoing it failed: {again}"));
+    match refusal.native_code() {
+        Some(code) => error.with_native_code(code),
+        None => error,
+    }
+}
+
 impl OpenRegion<'_> {
-    /// Commits a free range with these frames, or changes nothing.
+    /// Commits a free range with these frames, or changes nothing. Answers its granules.
     pub(crate) fn commit(
         &mut self,
         part: &CommitRange,
         pieces: &mut Vec<Piece>,
         pool: &Pool,
         returns: &mut Returns,
-    ) -> Result<(), BackingError> {
+    ) -> Result<Range<u64>, BackingError> {
         let range = self.granules_of(part)?;
         let residue = self.state.extents.remove_residue(&range);
         if let Err(refusal) = self.book(&range, pieces) {
@@ -32,9 +42,9 @@ impl OpenRegion<'_> {
         }
         let Err(fault) = self.place(&range, pieces, pool) else {
             returns.add_residue(residue);
-            return Ok(());
+            return Ok(range);
         };
-        if self.undo_commit(part, pieces, pool, returns) {
+        if self.undo_commit(&range, pieces, pool, returns) {
             returns.add_residue(residue);
         }
         let what = format!("{} bytes can't be mapped", part.bytes);
@@ -57,24 +67,22 @@ impl OpenRegion<'_> {
     }
 
     fn place(&self, range: &Range<u64>, pieces: &[Piece], pool: &Pool) -> Result<(), Fault> {
-        match self.window() {
-            Some(window) => pool.place(window, self.region.at(range.start), pieces, self.region.purpose.holder),
-            None => Ok(()),
-        }
+        pool.place(self.window()?, self.region.at(range.start), pieces, self.region.purpose.holder)
     }
 
-    /// Takes back a range that this very call committed, wholly or in part; the frames stay the supply's. Where the kernel
-    /// refuses, they become residue, and the answer is no.
+    /// Takes back a range that this very call committed, wholly or in part; the frames stay the supply's. Where the
+    /// kernel refuses, they become residue, and the answer is no. Either way nothing of the range counts as committed,
+    /// and it can be committed again: so a commit that is undone leaves no doubt.
     pub(crate) fn undo_commit(
         &mut self,
-        part: &CommitRange,
+        range: &Range<u64>,
         pieces: &mut Vec<Piece>,
         pool: &Pool,
         returns: &mut Returns,
     ) -> bool {
-        let Ok(range) = self.granules_of(part) else { return true };
-        let is_gone = self.window().is_none_or(|window| window.withdraw(part.offset, part.bytes).is_ok());
-        let runs = self.state.extents.remove_private(&range);
+        let (offset, bytes) = (self.region.at(range.start), self.region.at(range.end.saturating_sub(range.start)));
+        let is_gone = self.window().and_then(|window| window.withdraw(offset, bytes)).is_ok();
+        let runs = self.state.extents.remove_private(range);
         if !is_gone {
             runs.into_iter().for_each(|(start, run)| self.state.extents.insert_residue(start, run));
             returns.abandon(std::mem::take(pieces), pool);
@@ -83,7 +91,7 @@ impl OpenRegion<'_> {
         is_gone
     }
 
-    /// Decommits a committed range, or changes nothing.
+    /// Decommits a committed range. Where the kernel refuses, the beginning of it stays committed, or all of it.
     ///
     /// At the limit of mappings the kernel refuses to replace the middle of one. Freeing has to work even then, so the
     /// frames are emptied where they are, and stay with their addresses until those are mapped anew or given back.
@@ -94,7 +102,7 @@ impl OpenRegion<'_> {
         returns: &mut Returns,
     ) -> Result<(), BackingError> {
         let range = self.granules_of(part)?;
-        let withdrawn = self.window().map_or(Ok(()), |window| window.withdraw(part.offset, part.bytes));
+        let withdrawn = self.window().and_then(|window| window.withdraw(part.offset, part.bytes));
         let runs = self.state.extents.remove_private(&range);
         if withdrawn.is_ok() {
             returns.add_frames(runs, self.region.purpose.holder);
@@ -102,8 +110,8 @@ impl OpenRegion<'_> {
             return Ok(());
         }
         let mut refused = None;
-        for (start, run) in runs {
-            match pool.empty(run) {
+        for (start, run) in runs.into_iter().rev() {
+            match refused.map_or_else(|| pool.empty(run), Err) {
                 Ok(()) => {
                     returns.emptied_bytes = returns.emptied_bytes.saturating_add(pool.bytes(run.frames));
                     self.state.extents.insert_residue(start, run);

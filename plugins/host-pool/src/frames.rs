@@ -36,6 +36,8 @@ impl Need {
 /// All frames that are behind nothing.
 #[derive(Debug, Default)]
 pub(crate) struct Frames {
+    /// Invariant 1: each frame is in one of `holes`, `parked` and `headrooms`, or with the one taker that it was handed
+    /// to and that has not handed it back.
     holes: Holes,
     parked: Parked,
     /// Holes that a region grows into, so that its frames follow each other.

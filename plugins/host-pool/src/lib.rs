@@ -13,19 +13,20 @@
 //!
 //! In: the options of `[backing.options]` ([`HostPoolOptions`]) and the calls of the contract. Out: addresses of this
 //! process, and typed refusals. It keeps its own books with the host
-//! ([`Accounting::Backing`](leasehold_plugin_api::Accounting)): physical memory is charged before it is taken, and refunded
-//! when it is given back.
+//! ([`Accounting::Backing`](leasehold_plugin_api::Accounting)): physical memory is charged before it is taken, and
+//! refunded when it is given back.
 //!
-//! * **Commit** maps frames behind the range: parked ones first, which cost neither a charge nor a page fault; then holes
-//!   of a file, whose pages come at the first touch. A region's frames follow each other wherever that is possible, so
-//!   that the kernel keeps it as one mapping.
-//! * **Decommit** parks the frames, up to a bound, and gives the rest back. What one holder left is zeroed before another
-//!   gets it.
+//! * **Commit** maps frames behind the range: parked ones first, which cost neither a charge nor a page fault; then
+//!   holes of a file, whose pages come at the first touch. A region's frames follow each other wherever that is
+//!   possible, so that the kernel keeps it as one mapping.
+//! * **Decommit** parks the frames, up to a bound, and gives the rest back. What one holder left is zeroed before
+//!   another gets it.
 //! * **A prefix** is a list of frames with a window to write them through. Sealing maps the window anew through a
 //!   descriptor that can only read; so is every place in a region. The frames live until the last of those is gone.
 //!
-//! The memory is shared, not private: a process that is forked off sees and changes the same bytes. Calls about different
-//! regions run at the same time, and a call may come back from within a charge. No call panics on what the caller passes.
+//! The memory is shared, not private: a process that is forked off sees and changes the same bytes. Calls about
+//! different regions run at the same time, and a call may come back from within a charge. No call panics on what the
+//! caller passes.
 
 mod backing;
 mod commitment;

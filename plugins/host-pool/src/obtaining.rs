@@ -110,8 +110,8 @@ impl Pool {
         }
     }
 
-    /// What a supply had that nobody kept: parked frames are parked again, and so is a part of the holes as large as what
-    /// was exchanged for them. The other holes are holes again; what was charged for them is refunded.
+    /// What a supply had that nobody kept: parked frames are parked again, and so is a part of the holes as large as
+    /// what was exchanged for them. The other holes are holes again; what was charged for them is refunded.
     pub(crate) fn take_back(&self, pieces: impl Iterator<Item = Piece>, charged_bytes: u64, exchanged_frames: u64) {
         let mut owed = exchanged_frames;
         let mut excess = Vec::new();

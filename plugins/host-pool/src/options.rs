@@ -48,7 +48,7 @@ pub(crate) struct Settings {
 impl HostPoolOptions {
     /// Checks the options.
     pub(crate) fn resolve(&self, page: u64) -> Result<Settings, BackingError> {
-        let granule = granule::checked(self.granule, DEFAULT_GRANULE.max(page), page)?;
+        let granule = granule::resolve(self.granule, DEFAULT_GRANULE.max(page), page)?;
         let ByteSize(park) = self.park.unwrap_or(DEFAULT_PARK);
         Ok(Settings { granule, park_frames: park.checked_div(granule).unwrap_or(0), scrub: self.scrub })
     }

@@ -1,9 +1,9 @@
 //! Which frames are owned and behind nothing, and who left bytes in them: pure bookkeeping, no system call.
 //!
-//! Which run serves matters for two reasons: what a holder left itself needs no zeroing when it comes back, and a region
-//! whose frames follow each other is one mapping for the kernel. So a run is *claimed* once its front was taken by a
-//! region that may grow: its rest is kept for that region for as long as others can be served elsewhere, and where they
-//! can't, they begin in the middle of it.
+//! Which run serves matters for two reasons: what a holder left itself needs no zeroing when it comes back, and a
+//! region whose frames follow each other is one mapping for the kernel. So a run is *claimed* once its front was taken
+//! by a region that may grow: its rest is kept for that region for as long as others can be served elsewhere, and where
+//! they can't, they begin in the middle of it.
 
 use crate::run::Run;
 use leasehold_plugin_api::HolderId;
@@ -28,22 +28,29 @@ pub(crate) enum Fit {
     Roomy,
 }
 
+/// Whether a region grows into a run. What is free sorts first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Claim {
+    Free,
+    Claimed,
+}
+
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     frames: u64,
     holder: HolderId,
     age: u64,
-    claimed: bool,
+    claim: Claim,
 }
 
 /// All parked frames. Neighbours of one holder are one run, as old as its oldest part.
 #[derive(Debug, Default)]
 pub(crate) struct Parked {
     by_first: BTreeMap<u64, Entry>,
-    /// Every run once more, as (holder, claimed, frames, first): what this holder left.
-    by_holder: BTreeSet<(HolderId, bool, u64, u64)>,
-    /// Every run once more, as (claimed, frames, first).
-    by_size: BTreeSet<(bool, u64, u64)>,
+    /// Every run once more, as (holder, claim, frames, first): what this holder left.
+    by_holder: BTreeSet<(HolderId, Claim, u64, u64)>,
+    /// Every run once more, as (claim, frames, first).
+    by_size: BTreeSet<(Claim, u64, u64)>,
     /// Every run once more, as (age, first).
     by_age: BTreeSet<(u64, u64)>,
     frames: u64,
@@ -57,15 +64,11 @@ impl Parked {
 
     /// Parks frames that are not parked yet; an empty run parks nothing.
     pub(crate) fn insert(&mut self, parcel: Parcel) {
-        self.insert_claimed(parcel, false);
-    }
-
-    fn insert_claimed(&mut self, parcel: Parcel, claimed: bool) {
         if parcel.run.is_empty() {
             return;
         }
         let Parcel { mut run, holder, age } = parcel;
-        let mut entry = Entry { frames: run.frames, holder, age, claimed };
+        let mut entry = Entry { frames: run.frames, holder, age, claim: Claim::Free };
         if let Some((&first, &left)) = self.by_first.range(..run.first).next_back()
             && left.holder == holder
             && first.saturating_add(left.frames) == run.first
@@ -74,7 +77,7 @@ impl Parked {
             run.first = first;
             entry.frames = entry.frames.saturating_add(left.frames);
             entry.age = entry.age.min(left.age);
-            entry.claimed = left.claimed;
+            entry.claim = left.claim;
         }
         let end = run.first.saturating_add(entry.frames);
         if let Some(&right) = self.by_first.get(&end)
@@ -89,7 +92,7 @@ impl Parked {
 
     /// Takes at most `most` frames from frame `first` on, where a run begins there.
     pub(crate) fn take_at(&mut self, first: u64, most: u64) -> Option<Parcel> {
-        self.by_first.contains_key(&first).then(|| self.take_front(first, most, true))?
+        self.by_first.contains_key(&first).then(|| self.take_front(first, most, Claim::Claimed))?
     }
 
     /// Takes at most `most` frames of one run: of what `holder` left, or with `None` of what anybody left.
@@ -97,12 +100,12 @@ impl Parked {
         match fit {
             Fit::Best => {
                 let first = self.best(holder, most)?;
-                self.take_front(first, most, false)
+                self.take_front(first, most, Claim::Free)
             }
-            Fit::Roomy => match self.largest(holder, false) {
-                Some(first) => self.take_front(first, most, true),
+            Fit::Roomy => match self.largest(holder, Claim::Free) {
+                Some(first) => self.take_front(first, most, Claim::Claimed),
                 None => {
-                    let first = self.largest(holder, true)?;
+                    let first = self.largest(holder, Claim::Claimed)?;
                     self.take_middle(first, most)
                 }
             },
@@ -112,43 +115,44 @@ impl Parked {
     /// Takes at most `most` frames of the run that was parked first.
     pub(crate) fn take_oldest(&mut self, most: u64) -> Option<Parcel> {
         let (_, first) = *self.by_age.first()?;
-        self.take_front(first, most, false)
+        self.take_front(first, most, Claim::Free)
     }
 
     /// The smallest run of at least `frames`, one that nobody claims before one that is claimed; else the largest.
     fn best(&self, holder: Option<HolderId>, frames: u64) -> Option<u64> {
-        let fitting = |claimed| match holder {
+        let fitting = |claim| match holder {
             Some(holder) => {
-                let range = (holder, claimed, frames, 0)..=(holder, claimed, u64::MAX, u64::MAX);
+                let range = (holder, claim, frames, 0)..=(holder, claim, u64::MAX, u64::MAX);
                 self.by_holder.range(range).next().map(|(.., first)| *first)
             }
             None => {
-                let range = (claimed, frames, 0)..=(claimed, u64::MAX, u64::MAX);
+                let range = (claim, frames, 0)..=(claim, u64::MAX, u64::MAX);
                 self.by_size.range(range).next().map(|(.., first)| *first)
             }
         };
-        let any = || self.largest(holder, false).or_else(|| self.largest(holder, true));
-        fitting(false).or_else(|| fitting(true)).or_else(any)
+        let any = || self.largest(holder, Claim::Free).or_else(|| self.largest(holder, Claim::Claimed));
+        fitting(Claim::Free).or_else(|| fitting(Claim::Claimed)).or_else(any)
     }
 
-    fn largest(&self, holder: Option<HolderId>, claimed: bool) -> Option<u64> {
+    fn largest(&self, holder: Option<HolderId>, claim: Claim) -> Option<u64> {
         match holder {
             Some(holder) => {
-                let range = (holder, claimed, 0, 0)..=(holder, claimed, u64::MAX, u64::MAX);
+                let range = (holder, claim, 0, 0)..=(holder, claim, u64::MAX, u64::MAX);
                 self.by_holder.range(range).next_back().map(|(.., first)| *first)
             }
             None => {
-                let range = (claimed, 0, 0)..=(claimed, u64::MAX, u64::MAX);
+                let range = (claim, 0, 0)..=(claim, u64::MAX, u64::MAX);
                 self.by_size.range(range).next_back().map(|(.., first)| *first)
             }
         }
     }
 
-    fn take_front(&mut self, first: u64, most: u64, claims: bool) -> Option<Parcel> {
+    /// Leaves the rest with that claim, or with the one that is on it already.
+    fn take_front(&mut self, first: u64, most: u64, claim: Claim) -> Option<Parcel> {
         let entry = self.remove(first)?;
         let (front, rest) = Run::new(first, entry.frames).split(most);
         if !rest.is_empty() {
-            self.add(rest.first, Entry { frames: rest.frames, claimed: claims || entry.claimed, ..entry });
+            self.add(rest.first, Entry { frames: rest.frames, claim: entry.claim.max(claim), ..entry });
         }
         Some(Parcel { run: front, holder: entry.holder, age: entry.age })
     }
@@ -170,16 +174,16 @@ impl Parked {
 
     fn add(&mut self, first: u64, entry: Entry) {
         self.by_first.insert(first, entry);
-        self.by_holder.insert((entry.holder, entry.claimed, entry.frames, first));
-        self.by_size.insert((entry.claimed, entry.frames, first));
+        self.by_holder.insert((entry.holder, entry.claim, entry.frames, first));
+        self.by_size.insert((entry.claim, entry.frames, first));
         self.by_age.insert((entry.age, first));
         self.frames = self.frames.saturating_add(entry.frames);
     }
 
     fn remove(&mut self, first: u64) -> Option<Entry> {
         let entry = self.by_first.remove(&first)?;
-        self.by_holder.remove(&(entry.holder, entry.claimed, entry.frames, first));
-        self.by_size.remove(&(entry.claimed, entry.frames, first));
+        self.by_holder.remove(&(entry.holder, entry.claim, entry.frames, first));
+        self.by_size.remove(&(entry.claim, entry.frames, first));
         self.by_age.remove(&(entry.age, first));
         self.frames = self.frames.saturating_sub(entry.frames);
         Some(entry)

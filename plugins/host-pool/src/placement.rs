@@ -3,7 +3,7 @@
 //! A part is mapped through a descriptor that can only read. Its share in the prefix goes with it: the region keeps the
 //! physical memory alive until the part is unmapped, whatever became of the prefix's handle.
 
-use crate::commitment::SCARCE_MAPS;
+use crate::commitment::{SCARCE_MAPS, broken_off};
 use crate::extents::PrefixPart;
 use crate::pool::Pool;
 use crate::prefix_memory::PrefixMemory;
@@ -13,11 +13,13 @@ use crate::window::Treatment;
 use leasehold_host_memory::Fault;
 use leasehold_plugin_api::toolkit::request::name;
 use leasehold_plugin_api::{BackingError, ErrorKind, PrefixMapping};
+use rustix::io::Errno;
 use std::ops::Range;
 use std::sync::Arc;
 
 impl OpenRegion<'_> {
-    /// Maps a part of a prefix at a free place, or changes nothing.
+    /// Maps a part of a prefix at a free place, or changes nothing. Where that can't be undone, the answer leaves
+    /// doubt.
     pub(crate) fn map_part(
         &mut self,
         mapping: &PrefixMapping,
@@ -36,11 +38,15 @@ impl OpenRegion<'_> {
             returns.add_residue(residue);
             return Ok(());
         };
-        // Where even that fails the part stays in the books, and goes with its region: its place can't be given out.
-        if self.unmap_part(mapping, returns).is_ok() {
-            returns.add_residue(residue);
+        let refusal = fault.into_error(ErrorKind::AddressSpaceExhausted, name(&mapping.target()), SCARCE_MAPS);
+        match self.unmap_part(mapping, returns) {
+            Ok(()) => {
+                returns.add_residue(residue);
+                Err(refusal)
+            }
+            // The part stays in the books, and goes with its region: its place can't be given out, nor the residue.
+            Err(again) => Err(broken_off(&refusal, again)),
         }
-        Err(fault.into_error(ErrorKind::AddressSpaceExhausted, name(&mapping.target()), SCARCE_MAPS))
     }
 
     /// Enters a part in the books, unless it needs more mappings than there are.
@@ -55,7 +61,8 @@ impl OpenRegion<'_> {
     }
 
     fn place_part(&self, start: u64, pool: &Pool) -> Result<(), Fault> {
-        let (Some(window), Some(part)) = (self.window(), self.state.extents.prefix(start)) else { return Ok(()) };
+        let window = self.window()?;
+        let part = self.state.extents.prefix(start).ok_or(Fault::new("a part outside the books", Errno::INVAL))?;
         for (distance, run) in part.memory.part(&part.granules) {
             let offset = self.region.at(start.saturating_add(distance));
             pool.map(window, offset, run, Treatment::ReadOnly)?;
@@ -84,7 +91,7 @@ impl OpenRegion<'_> {
 
     /// Takes a mapping away that is there, or changes nothing. Its share in the prefix is the last of the returns.
     pub(crate) fn unmap_part(&mut self, mapping: &PrefixMapping, returns: &mut Returns) -> Result<(), BackingError> {
-        let gone = self.window().map_or(Ok(()), |window| window.withdraw(mapping.offset, mapping.source.bytes));
+        let gone = self.window().and_then(|window| window.withdraw(mapping.offset, mapping.source.bytes));
         gone.map_err(|fault| {
             let what = format!("{}: stays mapped", name(&mapping.target()));
             fault.into_error(ErrorKind::AddressSpaceExhausted, what, SCARCE_MAPS)

@@ -12,9 +12,9 @@
 //!
 //! How frames are obtained is in `obtaining.rs`.
 //!
-//! It owns the files and the books of frames. The lock on those books is never held while the treasury is called, and the
-//! callers hold none of theirs: a charge may come back into this pool. Frames that are in neither book belong to whoever
-//! took them. Nothing panics.
+//! It owns the files and the books of frames. The lock on those books is never held while the treasury is called, and
+//! the callers hold none of theirs: a charge may come back into this pool. Frames that are in neither book belong to
+//! whoever took them. Nothing panics.
 
 use crate::frames::Frames;
 use crate::options::{Scrub, Settings};
@@ -33,6 +33,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub(crate) struct Pool {
     pub(crate) settings: Settings,
     pub(crate) store: Store,
+    /// Invariant 1: frames that are in it are behind no mapping that the host may use. Those that are not are their
+    /// taker's (invariant 1 of [`Frames`]): a region's or an allocation's, mapped into its window alone, or a prefix's,
+    /// mapped into its window alone until that is read-only. What comes back through [`Pool::settle`] or a dropped
+    /// `Supply` was withdrawn before; what can't be withdrawn stays its region's, as residue.
     frames: Mutex<Frames>,
     pub(crate) books: Box<dyn Treasury>,
 }
@@ -139,7 +143,8 @@ impl Pool {
         }
     }
 
-    /// Maps pieces one behind the other, each as what is in it and `holder` demand. On failure part of it may be mapped.
+    /// Maps pieces one behind the other, each as what is in it and `holder` demand. On failure part of it may be
+    /// mapped.
     pub(crate) fn place(&self, window: &Window, offset: u64, pieces: &[Piece], holder: HolderId) -> Result<(), Fault> {
         let mut at = offset;
         let joined = pieces.chunk_by(|left, right| {

@@ -1,20 +1,19 @@
 //! One prefix: its handle, and the window that its creator writes it through until it is sealed.
 //!
-//! It owns the window, and a share in the physical memory; every mapping has another. [`LivePrefix::close`] gives both up.
+//! It owns the window, and a share in the physical memory; every mapping has another. [`LivePrefix::close`] gives both
+//! up.
 
-use crate::commitment::SCARCE_MAPS;
+use crate::commitment::{SCARCE_MAPS, broken_off};
 use crate::frames::Need;
 use crate::pool::Pool;
 use crate::prefix_memory::PrefixMemory;
-use crate::region::maps_of;
+use crate::region::{HELD, maps_of};
 use crate::run::Run;
 use crate::supply::{Returns, Supply};
 use crate::window::{Treatment, Window};
 use leasehold_host_memory::{AddressSpace, Fault, MapBudget, MapShare};
-use leasehold_plugin_api::{Address, BackingError, ErrorKind, MemoryRole, PrefixId, PrefixRequest, ReleaseOutcome};
+use leasehold_plugin_api::{Address, BackingError, ErrorKind, PrefixId, PrefixRequest, ReleaseOutcome};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
-const HELD: &str = "release again once the process holds fewer mappings, or raise vm.max_map_count";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
@@ -51,12 +50,11 @@ impl LivePrefix {
         request: &PrefixRequest,
         budget: &'static MapBudget,
     ) -> Result<(Self, u64), BackingError> {
-        let PrefixRequest { id, bytes, holder } = *request;
+        let PrefixRequest { id, bytes, role, holder } = *request;
         let granule = pool.settings.granule;
         let mut share = budget.take(maps_of(0))?;
         let window = Window::reserve(bytes, granule).map_err(|fault| AddressSpace::refusal(fault, bytes, granule))?;
-        let need =
-            Need { frames: bytes.div_euclid(granule), holder, role: MemoryRole::KvCache, after: None, growth: None };
+        let need = Need { frames: bytes.div_euclid(granule), holder, role, after: None, growth: None };
         let supply = pool.obtain(&[need])?;
         let pieces: Vec<_> = supply.parts.iter().flatten().copied().collect();
         let runs = joined(pieces.iter().map(|piece| piece.run));
@@ -95,7 +93,8 @@ impl LivePrefix {
         }
     }
 
-    /// Maps the window read-only, through a descriptor that can only read, or leaves all of it writable.
+    /// Maps the window read-only, through a descriptor that can only read, or leaves all of it writable. Where neither
+    /// can be, the answer leaves doubt; sealing it again may succeed.
     pub(crate) fn seal(&self, id: PrefixId, pool: &Pool) -> Result<(), BackingError> {
         let mut state = self.lock();
         let (window, memory) = match &state.life {
@@ -104,16 +103,12 @@ impl LivePrefix {
             Life::Quarantined(_) | Life::Closed => return Err(BackingError::unknown_id(id)),
         };
         if let Err(fault) = map_all(pool, window, &memory.runs, Treatment::ReadOnly) {
-            let undone = map_all(pool, window, &memory.runs, Treatment::Fresh);
-            drop(state);
-            if let Err(again) = undone {
-                pool.report(&format!("{id} could not be sealed, and a part of it can't be written any more: {again}"));
-            }
-            return Err(fault.into_error(
-                ErrorKind::AddressSpaceExhausted,
-                format!("{id} stays writable"),
-                SCARCE_MAPS,
-            ));
+            let refusal =
+                fault.into_error(ErrorKind::AddressSpaceExhausted, format!("{id} is not sealed"), SCARCE_MAPS);
+            return Err(match map_all(pool, window, &memory.runs, Treatment::Writable) {
+                Ok(()) => refusal,
+                Err(again) => broken_off(&refusal, again),
+            });
         }
         if let Life::Live(_, _, stage) = &mut state.life {
             *stage = Stage::Sealed;

@@ -4,8 +4,8 @@ use crate::run::Run;
 use leasehold_plugin_api::{HolderId, PrefixId};
 use std::ops::Range;
 
-/// The frames of one prefix. The handle and every mapping have a share in it; whoever gives the last share up hands it to
-/// `Pool::settle`, never to a plain drop, because giving frames back may call the host.
+/// The frames of one prefix. The handle and every mapping have a share in it; whoever gives the last share up hands it
+/// to `Pool::settle`, never to a plain drop, because giving frames back may call the host.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct PrefixMemory {
     pub(crate) id: PrefixId,

@@ -8,8 +8,8 @@
 //!
 //! In: ranges that the host asks for, and frames for them. Out: whether they were mapped; what is no longer mapped goes
 //! into [`Returns`], because settling it may call the host and the region is locked. The books change together with the
-//! window: what can fail and is refused leaves both as they were. Committing is the business of `commitment.rs`, prefixes
-//! are that of `placement.rs`. A region is unmapped by [`LiveRegion::close`]; nothing here panics.
+//! window: what can fail and is refused leaves both as they were. Committing is the business of `commitment.rs`,
+//! prefixes are that of `placement.rs`. A region is unmapped by [`LiveRegion::close`]; nothing here panics.
 
 use crate::extents::{Contents, Extents};
 use crate::frames::Need;
@@ -17,13 +17,15 @@ use crate::pool::Pool;
 use crate::run::frames_of;
 use crate::supply::Returns;
 use crate::window::Window;
-use leasehold_host_memory::{AddressSpace, MapBudget, MapShare};
+use leasehold_host_memory::{AddressSpace, Fault, MapBudget, MapShare};
 use leasehold_plugin_api::toolkit::request::{self, name};
 use leasehold_plugin_api::{Address, BackingError, CommitRange, ErrorKind, HolderId, MemoryRole, ReleaseOutcome};
+use rustix::io::Errno;
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-const HELD: &str = "release again once the process holds fewer mappings, or raise vm.max_map_count";
+/// What to do about addresses that the kernel does not take back.
+pub(crate) const HELD: &str = "release again once the process holds fewer mappings, or raise vm.max_map_count";
 
 /// For whom a region is.
 #[derive(Clone, Copy, Debug)]
@@ -94,8 +96,8 @@ impl LiveRegion {
 
     /// Unmaps it; `None` when that is done already.
     ///
-    /// At the limit of mappings the kernel refuses to unmap a region that it has merged with a neighbour. What is mapped
-    /// in it goes even then, piece by piece; a piece that can't go is emptied, and its frames go to nobody.
+    /// At the limit of mappings the kernel refuses to unmap a region that it has merged with a neighbour. What is
+    /// mapped in it goes even then, piece by piece; a piece that can't go is emptied, and its frames go to nobody.
     pub(crate) fn close(&self, pool: &Pool, returns: &mut Returns) -> Option<ReleaseOutcome> {
         let mut state = self.lock();
         let (Life::Open(window) | Life::Quarantined(window)) = std::mem::replace(&mut state.life, Life::Closed) else {
@@ -215,11 +217,11 @@ impl OpenRegion<'_> {
         Ok(Need { frames, holder, role, after, growth: Some((part.region(), room)) })
     }
 
-    /// The window; always there while the region is open.
-    pub(crate) fn window(&self) -> Option<&Window> {
+    /// The window, which is there for as long as the region is open.
+    pub(crate) fn window(&self) -> Result<&Window, Fault> {
         match &self.state.life {
-            Life::Open(window) => Some(window),
-            Life::Quarantined(_) | Life::Closed => None,
+            Life::Open(window) => Ok(window),
+            Life::Quarantined(_) | Life::Closed => Err(Fault::new("a region that is closed", Errno::INVAL)),
         }
     }
 

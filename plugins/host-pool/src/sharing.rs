@@ -1,8 +1,9 @@
 //! One call over parts of prefixes at places in many regions: all of it, or none.
 //!
-//! In: the mappings of the call. Out: what became visible, or is no longer. It charges nothing, so the regions stay locked
-//! from the first check to the last mapping; shares in prefixes are given up after that.
+//! In: the mappings of the call. Out: what became visible, or is no longer. It charges nothing, so the regions stay
+//! locked from the first check to the last mapping; shares in prefixes are given up after that.
 
+use crate::commitment::broken_off;
 use crate::pool::Pool;
 use crate::prefix::LivePrefix;
 use crate::prefix_memory::PrefixMemory;
@@ -22,7 +23,7 @@ pub(crate) fn find(prefixes: &Table<PrefixId, LivePrefix>, id: PrefixId) -> Resu
     prefixes.find(id).filter(|prefix| prefix.is_live()).ok_or_else(|| BackingError::unknown_id(id))
 }
 
-/// Maps every part at its place, or none.
+/// Maps every part at its place, or none; where undoing fails, the answer leaves doubt.
 pub(crate) fn map(
     pool: &Pool,
     regions: &Table<RegionId, LiveRegion>,
@@ -89,17 +90,11 @@ fn map_or_undo(
         done = usize::saturating_add(done, 1);
         Ok(())
     });
-    if outcome.is_err() {
-        let _ = each(groups, done, |region, mapping| {
-            // What can't be unmapped stays in the books, and goes with its region.
-            let _ = region.unmap_part(mapping, returns);
-            Ok(())
-        });
-    }
-    outcome
+    // What can't be unmapped stays in the books, and goes with its region.
+    outcome.map_err(|refusal| undo(groups, done, refusal, |region, mapping| region.unmap_part(mapping, returns)))
 }
 
-/// Takes every mapping away, or none.
+/// Takes every mapping away, or none; where undoing fails, the answer leaves doubt.
 pub(crate) fn unmap(
     pool: &Pool,
     regions: &Table<RegionId, LiveRegion>,
@@ -127,15 +122,34 @@ fn unmap_or_undo(
         done = usize::saturating_add(done, 1);
         Ok(())
     });
-    if outcome.is_err() {
-        let mut shares = gone.memories.iter();
-        let _ = each(groups, done, |region, mapping| match shares.next() {
-            Some(share) => region.map_part(mapping, share, pool, returns),
-            None => Ok(()),
-        });
-    }
+    let mut shares = gone.memories.iter();
+    let outcome = outcome.map_err(|refusal| {
+        undo(groups, done, refusal, |region, mapping| {
+            let share = shares.next().ok_or_else(|| BackingError::unknown_id(mapping.source.prefix()))?;
+            region.map_part(mapping, share, pool, returns)
+        })
+    });
     returns.memories.append(&mut gone.memories);
     outcome
+}
+
+/// Undoes the first `done` parts of a call that was refused: each that can be, whatever becomes of the others. Answers
+/// the refusal, or one that leaves doubt.
+fn undo(
+    groups: &mut [Group<'_, PrefixMapping>],
+    done: usize,
+    refusal: BackingError,
+    mut act: impl FnMut(&mut OpenRegion<'_>, &PrefixMapping) -> Result<(), BackingError>,
+) -> BackingError {
+    let mut first = None;
+    let _ = each(groups, done, |region, mapping| {
+        first = first.take().or(act(region, mapping).err());
+        Ok(())
+    });
+    match first {
+        Some(again) => broken_off(&refusal, again),
+        None => refusal,
+    }
 }
 
 /// Acts on the first `most` parts of the call, in their order, until one fails.

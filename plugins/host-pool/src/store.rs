@@ -1,11 +1,11 @@
 //! The physical memory: files that exist in memory alone, and what a frame's number means.
 //!
-//! Frame `s * SEGMENT_STRIDE + i` is granule `i` of segment `s`. A segment is large and sparse: memory that nobody touched
-//! is a hole and costs nothing; giving memory back makes a hole again. Each has a second descriptor that can only read, so
-//! that what is mapped through it can never be made writable: mprotect(2), `EACCES`.
+//! Frame `s * SEGMENT_STRIDE + i` is granule `i` of segment `s`. A segment is large and sparse: memory that nobody
+//! touched is a hole and costs nothing; giving memory back makes a hole again. Each has a second descriptor that can
+//! only read, so that what is mapped through it can never be made writable: mprotect(2), `EACCES`.
 //!
-//! It owns the descriptors and closes them on drop; what is mapped keeps its memory until it is unmapped. Which frame is
-//! whose is the business of `frames.rs`. The lock is held for a look-up and one system call, never while the host is
+//! It owns the descriptors and closes them on drop; what is mapped keeps its memory until it is unmapped. Which frame
+//! is whose is the business of `frames.rs`. The lock is held for a look-up and one system call, never while the host is
 //! called.
 
 use crate::frames::SEGMENT_STRIDE;
@@ -29,6 +29,8 @@ const SEGMENT_BYTES: u64 = 4 << 40;
 pub(crate) struct Store {
     granule: u64,
     segment_bytes: u64,
+    /// Invariant 1: each is a file of `segment_bytes` bytes that is sealed against any other size, so that no page of
+    /// it vanishes from under a mapping: `F_SEAL_SHRINK`, fcntl(2). None is ever taken out before the store is dropped.
     segments: RwLock<Vec<Segment>>,
 }
 
@@ -74,7 +76,7 @@ impl Store {
     pub(crate) fn map(&self, window: &Window, offset: u64, run: Run, treatment: Treatment) -> Result<(), Fault> {
         let bytes = run.frames.saturating_mul(self.granule);
         self.with(run, treatment.access(), |file, at| {
-            if matches!(treatment, Treatment::Fresh | Treatment::ReadOnly) {
+            if matches!(treatment, Treatment::Fresh | Treatment::Writable | Treatment::ReadOnly) {
                 return window.map(offset, bytes, file, at, treatment);
             }
             for (part, holds) in self.held_in(file, at, bytes) {
@@ -89,8 +91,8 @@ impl Store {
     /// Cuts a part of a file, in granules, by whether they hold anything, in memory or in swap. Ranges count from its
     /// beginning.
     ///
-    /// `SEEK_DATA` answers from the file's index alone, lseek(2). `mincore` would not do: it says of a page in swap that
-    /// it isn't there. `SEEK_HOLE` would look through all that follows.
+    /// `SEEK_DATA` answers from the file's index alone, lseek(2). `mincore` would not do: it says of a page in swap
+    /// that it isn't there. `SEEK_HOLE` would look through all that follows.
     fn held_in(&self, file: BorrowedFd<'_>, begin: u64, bytes: u64) -> Vec<(Range<u64>, bool)> {
         let mut parts: Vec<(Range<u64>, bool)> = Vec::new();
         let mut add = |range: Range<u64>, holds| match parts.last_mut() {

@@ -1,8 +1,8 @@
 //! Frames on their way to a region or prefix: obtained before anything is mapped, returned exactly on drop.
 //!
-//! In: what `Pool::obtain` found. Out: pieces to map, and on [`Supply::keep`] nothing more: they are the taker's. Dropped
-//! before that, parked frames are parked again as they were, holes are holes again, and what was charged is refunded; so
-//! a supply is dropped with no lock held.
+//! In: what `Pool::obtain` found. Out: pieces to map, and on [`Supply::keep`] nothing more: they are the taker's.
+//! Dropped before that, parked frames are parked again as they were, holes are holes again, and what was charged is
+//! refunded; so a supply is dropped with no lock held.
 
 use crate::parked::Parcel;
 use crate::pool::Pool;

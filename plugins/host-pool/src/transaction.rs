@@ -4,15 +4,17 @@
 //! lock ─ check ─ unlock ─► obtain frames (may call the host) ─► lock ─ check ─ map ─ unlock ─► keep, or return
 //! ```
 //!
-//! Frames are obtained with no lock held, since a charge may come back into this pool; so everything is checked once more
-//! before it is done. The regions of a call are locked in the order of their ids, so that two calls can't wait for each
-//! other; every range is checked before the first system call. What is no longer mapped is settled after the last lock.
+//! Frames are obtained with no lock held, since a charge may come back into this pool; so everything is checked once
+//! more before it is done. The regions of a call are locked in the order of their ids, so that two calls can't wait for
+//! each other; every range is checked before the first system call. What is no longer mapped is settled after the last
+//! lock.
 
 use crate::pool::Pool;
 use crate::region::{LiveRegion, OpenRegion};
 use crate::supply::{Returns, Supply};
 use leasehold_plugin_api::toolkit::{Table, request};
-use leasehold_plugin_api::{BackingError, Change, CommitRange, RegionId};
+use leasehold_plugin_api::{BackingError, Change, CommitRange, ErrorKind, RegionId};
+use std::ops::Range;
 
 /// The parts of one call that lie in one region, by offset.
 #[derive(Debug)]
@@ -84,13 +86,13 @@ fn commit_or_undo(
     pool: &Pool,
     returns: &mut Returns,
 ) -> Result<(), BackingError> {
-    let mut done = 0;
+    let mut done = Vec::new();
     let outcome = commit_each(groups, supply, pool, returns, &mut done);
     if outcome.is_err() {
-        let mut pieces = supply.parts.iter_mut().take(done);
+        let mut committed = done.iter().zip(&mut supply.parts);
         for group in groups {
-            for (part, pieces) in group.parts.iter().zip(&mut pieces) {
-                group.region.undo_commit(part, pieces, pool, returns);
+            for (_, (range, pieces)) in group.parts.iter().zip(&mut committed) {
+                group.region.undo_commit(range, pieces, pool, returns);
             }
         }
     }
@@ -102,17 +104,23 @@ fn commit_each(
     supply: &mut Supply<'_>,
     pool: &Pool,
     returns: &mut Returns,
-    done: &mut usize,
+    done: &mut Vec<Range<u64>>,
 ) -> Result<(), BackingError> {
     let mut supplied = supply.parts.iter_mut();
     for group in groups {
         for part in group.parts {
-            let Some(pieces) = supplied.next() else { continue };
-            group.region.commit(part, pieces, pool, returns)?;
-            *done = done.saturating_add(1);
+            let pieces = supplied.next().ok_or_else(|| unsupplied(part))?;
+            done.push(group.region.commit(part, pieces, pool, returns)?);
         }
     }
     Ok(())
+}
+
+fn unsupplied(part: &CommitRange) -> BackingError {
+    BackingError::new(
+        ErrorKind::Internal,
+        format!("{}: no frames were obtained for it; report it", request::name(part)),
+    )
 }
 
 fn check_free(groups: &mut [Group<'_, CommitRange>]) -> Result<(), BackingError> {

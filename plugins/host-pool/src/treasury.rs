@@ -1,6 +1,7 @@
 //! Who is charged for the pool's physical memory.
 //!
-//! Nobody calls a treasury with a lock of the pool held: a charge may come back into this very pool, on the same thread.
+//! Nobody calls a treasury with a lock of the pool held: a charge may come back into this very pool, on the same
+//! thread.
 
 use leasehold_plugin_api::{BackingError, Domain, HostServices, LogLevel, MemoryRole};
 use std::fmt;
@@ -35,9 +36,11 @@ impl Treasury for HostServices {
 }
 
 /// No books: everything is granted.
+#[cfg(test)]
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Unlimited;
 
+#[cfg(test)]
 impl Treasury for Unlimited {
     fn charge(&self, _bytes: u64, _role: MemoryRole) -> Result<(), BackingError> {
         Ok(())

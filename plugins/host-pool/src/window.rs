@@ -1,4 +1,5 @@
-//! One owned range of addresses through which frames are seen: made by mmap, given back by [`Window::close`] or on drop.
+//! One owned range of addresses through which frames are seen: made by mmap, given back by [`Window::close`] or on
+//! drop.
 //!
 //! In: offsets and sizes in bytes, and files. Out: the base address, and a [`Fault`] where the kernel refuses. It knows
 //! neither frames nor granules. Offsets that leave the window answer `EINVAL`; nothing panics.
@@ -23,6 +24,8 @@ pub(crate) enum Access {
 pub(crate) enum Treatment {
     /// Holes: pages come at the first touch, and read as zero.
     Fresh,
+    /// The taker's own, whatever is there, to be written on.
+    Writable,
     /// Resident, and the taker may see what is there.
     Resident,
     /// Resident, and nobody may see what is there: it is zeroed before the call returns.
@@ -42,16 +45,23 @@ impl Treatment {
 pub(crate) struct Window {
     /// Invariant 1: this value is its only owner, so nobody else maps, unmaps or protects a page of it.
     ///
-    /// Invariant 2: nothing refers to bytes that are mapped over, withdrawn or closed. The host promises it: it decommits,
-    /// unmaps and releases only what no buffer lends out.
+    /// Invariant 2: nothing refers to bytes that are mapped over, withdrawn or closed. The host promises it: it
+    /// decommits, unmaps and releases only what no buffer lends out.
+    ///
+    /// Invariant 3: what is mapped here are frames of a [`Store`](crate::store::Store), whose files can't shrink (its
+    /// invariant 1). Either the owner of this window is their one taker, and they are mapped writable nowhere else
+    /// (invariant 1 of [`Pool`](crate::pool::Pool)), or they are a sealed prefix's and mapped read-only. The callers of
+    /// [`Window::map`] promise it.
     space: AddressSpace,
 }
 
 /// The claim that the CPU can touch what is committed here.
 pub(crate) fn host_access() -> HostAccess {
-    // SAFETY: committed bytes are pages of a file that nobody can shrink (it is sealed so), mapped readable and writable into one `Window`
-    // (1). `Frames` gives each frame to one owner, so it is mapped in a second place only as a sealed prefix, read-only.
-    // The pool writes to it only before the commit returns, and takes it away only on the host's word (2).
+    // SAFETY: what is committed, allocated or a prefix's is mapped into a `Window`, so that nobody else changes what
+    // its addresses mean (1). It is memory of a file that can't shrink, so it is there, and holes read as zero, so it
+    // is initialised; the kernel mapped it, so its provenance was never Rust's. Its frames have one taker, or can only
+    // be read (3), so nobody but the host writes to it: the pool itself does in `scrub` alone, before the host is told
+    // of the range. It is taken away on the host's word alone (2).
     unsafe { HostAccess::direct() }
 }
 
@@ -67,6 +77,9 @@ impl Window {
     }
 
     /// Maps a part of a file. On failure part of it may be mapped.
+    ///
+    /// The caller promises invariant 3: the file can't shrink and has all of the part, whose frames are the caller's
+    /// own, or a sealed prefix's with [`Treatment::ReadOnly`].
     pub(crate) fn map(
         &self,
         offset: u64,
@@ -80,9 +93,9 @@ impl Window {
         if treatment == Treatment::Scrubbed { self.scrub(base, bytes) } else { Ok(()) }
     }
 
-    /// Resident pages are mapped at once, several at a time, and writable: the kernel has no reason to be told of the first
-    /// write to a page of such a file. Where it maps them at the first touch instead, that is as good, so nothing depends
-    /// on it: `MAP_POPULATE`, mmap(2).
+    /// Resident pages are mapped at once, several at a time, and writable: the kernel has no reason to be told of the
+    /// first write to a page of such a file. Where it maps them at the first touch instead, that is as good, so nothing
+    /// depends on it: `MAP_POPULATE`, mmap(2).
     fn map_file(
         &self,
         base: Address,
@@ -100,7 +113,7 @@ impl Window {
         };
         let population = match treatment {
             Treatment::Resident | Treatment::Scrubbed => MapFlags::POPULATE,
-            Treatment::Fresh | Treatment::ReadOnly => MapFlags::empty(),
+            Treatment::Fresh | Treatment::Writable | Treatment::ReadOnly => MapFlags::empty(),
         };
         let flags = MapFlags::SHARED | MapFlags::FIXED | MapFlags::NORESERVE | population;
         // SAFETY: the part that MAP_FIXED replaces is within the window (1), and nothing refers to it (2).
@@ -111,14 +124,14 @@ impl Window {
     /// Zeroes a part that this call has mapped readable and writable.
     fn scrub(&self, base: Address, bytes: u64) -> Result<(), Fault> {
         let length = sys::length("zeroing", bytes)?;
-        // SAFETY: the part is within the window (1) and was mapped writable by the caller; the file is longer than what is
-        // mapped of it; the host has not been told of the part yet, so nothing refers to it (2).
+        // SAFETY: the part is within the window (1) and was mapped writable by the caller; the file is longer than what
+        // is mapped of it; the host has not been told of the part yet, so nothing refers to it (2).
         unsafe { base.to_pointer::<u8>().write_bytes(0, length) };
         Ok(())
     }
 
-    /// Puts inaccessible space in the place of a part: whatever was mapped there is there no longer. On failure it still
-    /// is.
+    /// Puts inaccessible space in the place of a part: whatever was mapped there is there no longer. On failure it
+    /// still is.
     pub(crate) fn withdraw(&self, offset: u64, bytes: u64) -> Result<(), Fault> {
         strikes::check(Strike::Withdraw)?;
         let base = self.space.part(offset, bytes)?;

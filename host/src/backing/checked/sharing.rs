@@ -8,7 +8,7 @@ use crate::backing::prefix_memory::PrefixMemory;
 use crate::backing::quarantine::Target;
 use crate::error::{BackingFault, Operation};
 use crate::governor::Lease;
-use leasehold_plugin_api::{BackingError, HolderId, PrefixId, PrefixMapping, PrefixRequest, SharedMapping};
+use leasehold_plugin_api::{BackingError, HolderId, MemoryRole, PrefixId, PrefixMapping, PrefixRequest, SharedMapping};
 use std::sync::Arc;
 
 impl CheckedBacking {
@@ -17,11 +17,12 @@ impl CheckedBacking {
     pub(crate) fn create_prefix(
         self: &Arc<Self>,
         bytes: u64,
+        role: MemoryRole,
         holder: HolderId,
         lease: Option<Lease>,
     ) -> Result<PrefixHandle, BackingFault> {
         self.in_service(Operation::CreatePrefix)?;
-        let request = PrefixRequest { id: PrefixId::new(next_id()), bytes, holder };
+        let request = PrefixRequest { id: PrefixId::new(next_id()), bytes, role, holder };
         let target = Target::Prefix(request.id);
         let made = match self.shared_call(Operation::CreatePrefix, |shared| shared.create_prefix(&request)) {
             Ok(made) => made,

@@ -86,7 +86,7 @@ fn more_than_a_segment_comes_from_several() {
     let store = Store::with_segments_of(GRANULE, 10 * GRANULE + 5).unwrap();
     let books = Arc::new(Books::default());
     let pool = Pool::new(settings, store, Box::new(books.clone())).unwrap();
-    let pool = HostPool::over(pool, Accounting::Buffer, MapBudget::of_process());
+    let pool = HostPool::over(pool, Accounting::Buffer, MapBudget::of_library());
     let base = reserve(&pool, 1, 64 * MIB, ONE).base;
     commit(&pool, 1, 0, 4 * MIB).unwrap();
     fill(base, 0, 4 * MIB, 7);

@@ -2,6 +2,7 @@
 #![expect(clippy::arithmetic_side_effects, reason = "a test whose arithmetic overflows fails")]
 
 mod books;
+mod broken_off;
 mod failures;
 mod growth;
 mod isolation;
@@ -46,7 +47,7 @@ fn over(options: &HostPoolOptions, books: impl Treasury + 'static, budget: &'sta
 /// A pool with books of its own.
 fn pool(options: &HostPoolOptions) -> (HostPool, Arc<Books>) {
     let books = Arc::new(Books::default());
-    (over(options, books.clone(), MapBudget::of_process()), books)
+    (over(options, books.clone(), MapBudget::of_library()), books)
 }
 
 /// A pool with a mapping budget of its own.
@@ -90,7 +91,7 @@ fn allocate(pool: &HostPool, id: u64, bytes: u64, holder: HolderId) -> Result<Al
 }
 
 fn create(pool: &HostPool, id: u64, bytes: u64, holder: HolderId) -> Result<Prefix, BackingError> {
-    pool.create_prefix(&PrefixRequest { id: PrefixId::new(id), bytes, holder })
+    pool.create_prefix(&PrefixRequest { id: PrefixId::new(id), bytes, role: MemoryRole::KvCache, holder })
 }
 
 fn release_prefix(pool: &HostPool, id: u64) {

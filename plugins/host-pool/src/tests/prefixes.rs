@@ -50,6 +50,17 @@ fn a_64_mib_prefix_in_32_regions_is_64_mib_of_memory() {
 }
 
 #[test]
+fn a_prefix_is_charged_in_its_role() {
+    let (pool, books) = pool(&HostPoolOptions::default());
+    for (id, role) in (1..).zip([MemoryRole::Weights, MemoryRole::KvCache]) {
+        books.refuse(1);
+        let request = PrefixRequest { id: PrefixId::new(id), bytes: MIB, role, holder: ONE };
+        let error = pool.create_prefix(&request).unwrap_err();
+        assert_eq!(error.message(), format!("no budget for {MIB} bytes of {role}"));
+    }
+}
+
+#[test]
 fn memory_lives_until_handle_and_mappings_are_gone_in_whichever_order() {
     for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
         let (pool, books) = pool(&parking(0));
