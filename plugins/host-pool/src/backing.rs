@@ -16,8 +16,8 @@ use leasehold_host_memory::{MapBudget, sys};
 use leasehold_plugin_api::toolkit::{Table, request};
 use leasehold_plugin_api::{
     Accounting, AllocateRequest, Allocation, AllocationId, Backing, BackingError, BackingFactory, Change, CommitRange,
-    Description, DeviceKey, Domain, ErrorKind, HostServices, Prefix, PrefixId, PrefixMapping, PrefixRequest, Region,
-    RegionId, ReleaseOutcome, ReleaseTarget, ReserveRequest, SharedMapping, VirtualBacking,
+    Description, DeviceKey, Domain, ErrorKind, HolderId, HostServices, Prefix, PrefixId, PrefixMapping, PrefixRequest,
+    Region, RegionId, ReleaseOutcome, ReleaseTarget, ReserveRequest, SharedMapping, VirtualBacking,
 };
 use std::fmt::Display;
 use std::hash::Hash;
@@ -122,11 +122,12 @@ impl Backing for HostPool {
 
     fn allocate(&self, request: &AllocateRequest) -> Result<Allocation, BackingError> {
         let bytes = request::physical_bytes(request, self.granularity())?;
-        let AllocateRequest { id, align, role, holder, .. } = *request;
+        let AllocateRequest { id, align, role, .. } = *request;
         if self.allocations.find(id).is_some() {
             return Err(request::live_already(id));
         }
-        let purpose = Purpose { holder, role };
+        // Of nobody: a plain allocation reads as zero, whoever left something in its frames.
+        let purpose = Purpose { holder: HolderId::NOBODY, role };
         let allocation = LiveRegion::reserve(bytes, align, purpose, self.granularity(), self.budget)?;
         self.fill(&allocation, bytes)?;
         let base = allocation.base;

@@ -12,6 +12,9 @@ use std::collections::HashMap;
 /// Numbers between the first frames of two segments, more than a segment has: no run crosses from one to the next.
 pub(crate) const SEGMENT_STRIDE: u64 = 1 << 32;
 
+/// Regions that have headroom in one segment: where segments are small, one region must not have all of it.
+const REGIONS_PER_SEGMENT: u64 = 16;
+
 /// Segments that are opened for the sake of headroom; past that, frames are taken where there are some.
 const ROOMY_SEGMENTS: u64 = 8;
 
@@ -102,14 +105,31 @@ impl Frames {
             return Some(self.take_headroom(region, headroom, frames));
         }
         let served = need.frames.saturating_sub(frames);
-        let stretch = self.take_stretch(room.saturating_sub(served).max(frames))?;
+        let most = self.frames_per_segment.div_ceil(REGIONS_PER_SEGMENT);
+        let stretch = self.take_stretch(room.saturating_sub(served).min(most).max(frames))?;
         Some(self.take_headroom(region, stretch, frames))
     }
 
     /// A stretch of `wanted` frames, or of fewer where a segment has no more or no more segments are worth it.
     fn take_stretch(&mut self, wanted: u64) -> Option<Run> {
         let fitting = self.holes.take_fit(wanted.min(self.frames_per_segment));
-        if fitting.is_none() && self.segments >= ROOMY_SEGMENTS { self.holes.take_largest(wanted) } else { fitting }
+        if fitting.is_some() || self.segments < ROOMY_SEGMENTS {
+            return fitting;
+        }
+        self.take_anywhere(wanted)
+    }
+
+    /// Takes at most `wanted` frames of the largest headroom, from its end.
+    fn take_others_headroom(&mut self, wanted: u64) -> Option<Run> {
+        let (region, headroom) = self.headrooms.iter().max_by_key(|(_, headroom)| headroom.frames)?;
+        let (region, headroom) = (*region, *headroom);
+        let (rest, taken) = headroom.split(headroom.frames.saturating_sub(wanted));
+        if rest.is_empty() {
+            self.headrooms.remove(&region);
+        } else {
+            self.headrooms.insert(region, rest);
+        }
+        Some(taken)
     }
 
     fn take_headroom(&mut self, region: RegionId, headroom: Run, frames: u64) -> Run {
@@ -120,9 +140,9 @@ impl Frames {
         front
     }
 
-    /// Takes at most `frames` holes, wherever they are.
+    /// Takes at most `frames` holes, wherever they are: what others would grow into at last.
     pub(crate) fn take_anywhere(&mut self, frames: u64) -> Option<Run> {
-        self.holes.take_largest(frames)
+        self.holes.take_largest(frames).or_else(|| self.take_others_headroom(frames))
     }
 
     /// Takes back frames that are holes of their file, and behind nothing.
@@ -197,9 +217,9 @@ mod tests {
     fn headroom_that_is_given_up_serves_others() {
         let mut frames = frames(100, 1);
         assert_eq!(frames.take_fresh(&need(1, Some((1, 100))), 1, None), Some(Run::new(0, 1)));
-        assert_eq!(frames.take_fresh(&need(50, None), 50, None), None);
+        assert_eq!(frames.take_fresh(&need(95, None), 95, None), None);
         frames.end_headroom(RegionId::new(1));
-        assert_eq!(frames.take_fresh(&need(50, None), 50, None), Some(Run::new(1, 50)));
+        assert_eq!(frames.take_fresh(&need(95, None), 95, None), Some(Run::new(1, 95)));
     }
 
     #[test]
@@ -220,6 +240,18 @@ mod tests {
             frames.end_headroom(RegionId::new(region));
         }
         assert_eq!(frames.take_fresh(&need(1, Some((99, 1 << 40))), 1, None), None);
+    }
+
+    #[test]
+    fn many_regions_share_few_segments_and_the_last_frames_serve_anybody() {
+        let mut frames = frames(64, ROOMY_SEGMENTS);
+        let all = 64 * ROOMY_SEGMENTS;
+        let mut taken = std::collections::BTreeSet::new();
+        for region in 0..all {
+            let run = frames.take_fresh(&need(1, Some((region, 1 << 40))), 1, None).unwrap();
+            assert!(taken.insert(run.first), "no frame is anybody's twice");
+        }
+        assert_eq!(frames.take_fresh(&need(1, Some((all, 1 << 40))), 1, None), None);
     }
 
     #[test]

@@ -44,8 +44,7 @@ impl Store {
     /// A store without segments, whose segments are as large as this process may make them.
     pub(crate) fn new(granule: u64) -> Result<Self, BackingError> {
         // Past RLIMIT_FSIZE ftruncate doesn't fail but sends SIGXFSZ, which ends the process.
-        let limit = rustix::process::getrlimit(Resource::Fsize).current.unwrap_or(u64::MAX);
-        Self::with_segments_of(granule, SEGMENT_BYTES.min(limit))
+        Self::with_segments_of(granule, SEGMENT_BYTES.min(file_limit()))
     }
 
     /// The same, with segments of so many bytes.
@@ -66,6 +65,10 @@ impl Store {
 
     /// Makes the next segment.
     pub(crate) fn open_another(&self) -> Result<(), Fault> {
+        // The limit may have been lowered since: see `new`.
+        if file_limit() < self.segment_bytes {
+            return Err(Fault::new("ftruncate past RLIMIT_FSIZE", Errno::FBIG));
+        }
         let segment = Segment::open(self.segment_bytes)?;
         self.segments.write().unwrap_or_else(PoisonError::into_inner).push(segment);
         Ok(())
@@ -176,6 +179,11 @@ fn memory_file() -> Result<OwnedFd, Fault> {
         answer => answer,
     }
     .map_err(|errno| Fault::new("memfd_create", errno))
+}
+
+/// How large this process may make a file.
+fn file_limit() -> u64 {
+    rustix::process::getrlimit(Resource::Fsize).current.unwrap_or(u64::MAX)
 }
 
 /// The refusal of a pool that can't have its first segment.

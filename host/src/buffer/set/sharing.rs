@@ -86,7 +86,8 @@ impl BufferSet {
     /// # Errors
     ///
     /// What the backing reports. Private bytes are as [`shrink_to`](Self::shrink_to) leaves them; of prefixes all are
-    /// mapped still, or, where the backing broke off in the middle, none is lent out any more and the set can't grow.
+    /// mapped still, or, where the backing broke off in the middle, none is lent out any more, and what may be mapped
+    /// still is in the way of growing.
     pub fn clear(&mut self) -> Result<(), Error> {
         self.shrink_to(0)?;
         if self.shared == 0 {
@@ -97,7 +98,7 @@ impl BufferSet {
             if !fault.leaves_doubt() {
                 return Ok(unmapped?);
             }
-            // They may be mapped still. The backing is out of service, so that nothing else comes in their place.
+            // They may be mapped still: the backing refuses what would come in their place, and the set holds them.
             self.doubtful_parts.append(&mut self.parts);
         }
         self.parts.clear();

@@ -109,3 +109,14 @@ fn parked_memory_that_was_never_touched_stays_a_hole_and_the_rest_reads_zero() {
     assert_eq!(pool.pool.resident_bytes(), 3 * GRANULE, "only the granules that held something were zeroed");
     assert!(holds(second.base, 0, MIB, 0));
 }
+
+#[test]
+fn an_allocation_reads_as_zero_whoever_left_what_in_its_frames() {
+    let (pool, _) = pool(&parking(MIB));
+    let base = reserve(&pool, 1, MIB, ONE).base;
+    commit(&pool, 1, 0, MIB).unwrap();
+    fill(base, 0, MIB, 7);
+    decommit(&pool, 1, 0, MIB).unwrap();
+    let allocation = allocate(&pool, 1, MIB, ONE).unwrap();
+    assert!(holds(allocation.base, 0, MIB, 0));
+}
