@@ -11,8 +11,10 @@
 //! call. It panics where it is told to, and nowhere else.
 
 mod faulty_backing;
+mod under;
 
 pub use faulty_backing::FaultyBacking;
+pub use under::Under;
 
 use leasehold::{Error, Host};
 use leasehold_plugin_api::{

@@ -1,19 +1,19 @@
 //! Random operations on sets, allocations, prefixes and a prefix cache, against a plain model of what they hold and who
 //! holds it: over a pool that parks nothing, and over one that parks.
 
-use leasehold_tests::model::{Under, broken_sharing, play, sharing};
+use leasehold_tests::fault::Under;
+use leasehold_tests::model::{broken_sharing, play, sharing};
 use proptest::prelude::*;
 
-const POOL: Under = Under::Pool { park: 0 };
 /// Parks less than is in use at most, so that both happen: parked memory suffices, and it doesn't.
 const PARKING_POOL: Under = Under::Pool { park: 64 << 10 };
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 512, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn sharing_agrees_with_a_plain_model(operations in prop::collection::vec(sharing(), 1..60)) {
-        play(POOL, &operations.concat());
+        play(Under::POOL, &operations.concat());
     }
 
     #[test]
@@ -25,7 +25,7 @@ proptest! {
     fn sharing_agrees_with_a_plain_model_whatever_fails(
         operations in prop::collection::vec(broken_sharing(), 1..60),
     ) {
-        play(POOL, &operations.concat());
+        play(Under::POOL, &operations.concat());
     }
 
     #[test]

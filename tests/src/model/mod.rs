@@ -1,13 +1,12 @@
 //! A plain model of what buffers, prefixes and a prefix cache hold, and random operations on them.
 //!
 //! ```text
-//!   operation ──► World ──► the library, over a backing that fails where it is told to
+//!   operation ──► World ──► the library, over a backing that fails where it is told to (fault::Under)
 //!                   │
 //!                   └──► SetModel, Memory, CacheModel: plain bytes and counts
 //! ```
 //!
 //! * `operation`: what can be done, and how it is drawn.
-//! * `ground`: over which backing.
 //! * `memory`: the bytes of one prefix; whoever holds it in the model has an `Rc` of it.
 //! * `set`: one set.
 //! * `cache`: which blocks are where, and who was used last.
@@ -17,13 +16,11 @@
 //! ranges. After every operation, failed ones included, the library must agree with it.
 
 mod cache;
-mod ground;
 mod memory;
 mod operation;
 mod set;
 mod world;
 
-pub use ground::Under;
 pub use operation::{Operation, broken, broken_sharing, sharing, sound};
 pub use world::play;
 

@@ -7,12 +7,11 @@ mod buffers;
 mod sharing;
 
 use super::cache::CacheModel;
-use super::ground::Under;
 use super::memory::{Handle, Memory};
 use super::operation::{Half, Operation};
 use super::set::SetModel;
 use super::{CACHE_PLANES, LIMIT, PAGE, SLOTS, bytes};
-use crate::fault::{Call, Fault, Faults, Held, Strikes};
+use crate::fault::{Call, Fault, Faults, Held, Strikes, Under};
 use leasehold::{Allocation, BackingHandle, Domain, Error, ErrorKind, Evicted, Host, PrefixCache, PrefixCacheSpec};
 use leasehold_plugin_api::{self as api, ReleaseTarget};
 use std::collections::BTreeSet;
