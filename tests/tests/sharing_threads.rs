@@ -202,7 +202,8 @@ impl<'c> Worker<'c> {
 
     fn allocate(&mut self, bytes: u64) {
         let Ground { host, backing, .. } = self.commons.ground;
-        self.allocation = granted(host.allocate(backing, &AllocationSpec::new(bytes)));
+        let spec = AllocationSpec::new(bytes).holder(HolderId::new(self.mark.into()));
+        self.allocation = granted(host.allocate(backing, &spec));
         if let Some(allocation) = &mut self.allocation {
             let memory = allocation.as_mut_slice().unwrap();
             assert!(is_all(memory, 0), "an allocation reads as zero");

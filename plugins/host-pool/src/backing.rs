@@ -15,8 +15,8 @@ use crate::{sharing, transaction, window};
 use leasehold_host_memory::{MapBudget, Table, request, sys};
 use leasehold_plugin_api::{
     Accounting, AllocateRequest, Allocation, AllocationId, Backing, BackingError, BackingFactory, Change, CommitRange,
-    Description, DeviceKey, Domain, HostServices, Prefix, PrefixId, PrefixMapping, PrefixRequest, Region, RegionId,
-    ReleaseOutcome, ReleaseTarget, ReserveRequest, SharedMapping, VirtualBacking,
+    Description, DeviceKey, Domain, HolderId, HostServices, Prefix, PrefixId, PrefixMapping, PrefixRequest, Region,
+    RegionId, ReleaseOutcome, ReleaseTarget, ReserveRequest, SharedMapping, VirtualBacking,
 };
 use std::fmt::Display;
 use std::hash::Hash;
@@ -123,11 +123,12 @@ impl Backing for HostPool {
 
     fn allocate(&self, request: &AllocateRequest) -> Result<Allocation, BackingError> {
         let bytes = request::physical_bytes(request, self.granularity())?;
-        let AllocateRequest { id, align, role, holder, .. } = *request;
+        let AllocateRequest { id, align, role, .. } = *request;
         if self.allocations.find(id).is_some() {
             return Err(request::live_already(id));
         }
-        let purpose = Purpose { holder, role };
+        // A plain allocation reads as zero, what its holder left before notwithstanding: nobody's memory is never shown.
+        let purpose = Purpose { holder: HolderId::NOBODY, role };
         let allocation = LiveRegion::reserve(bytes, align, purpose, self.granularity(), self.budget)?;
         self.fill(&allocation, bytes)?;
         let base = allocation.base;

@@ -89,7 +89,7 @@ impl World {
     pub(super) fn allocate(&mut self, slot: usize, size: u64) {
         self.allocations[slot] = None;
         let (used, needed) = (self.used(), size.next_multiple_of(PAGE));
-        let made = self.host.allocate(&self.backing, &AllocationSpec::new(size));
+        let made = self.host.allocate(&self.backing, &AllocationSpec::new(size).holder(holder(slot)));
         self.note_evicted(used, needed);
         match made {
             Ok(mut allocation) => {
