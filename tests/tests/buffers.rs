@@ -3,6 +3,7 @@
 
 use leasehold::{
     Accounting, AllocationSpec, BackingHandle, BufferSpec, Domain, ErrorKind, GrowthPolicy, Host, HostAccess,
+    PrefixSpec,
 };
 use leasehold_plugin_api::{
     self as api, AllocateRequest, AllocationId, Backing, BackingError, CommitRange, Description, HolderId, MemoryRole,
@@ -704,5 +705,33 @@ fn regions_that_threads_make_and_drop_never_count_as_overlapping() {
         });
         assert_eq!(ground.host.backings()[0].state, leasehold::BackingState::Ready, "{}", ground.name);
         assert_eq!(ground.used(), 0, "{}", ground.name);
+    }
+}
+
+/// The same when a backing ends, and unmaps what it could not release before.
+#[test]
+fn a_backing_that_ends_with_regions_in_quarantine_makes_nobody_elses_count_as_overlapping() {
+    let end_one = |under: Under| {
+        let faults = Faults::new();
+        let host = under.host(&faults, LIMIT);
+        let backing = host.backing("faulty").unwrap();
+        let mut set = host.buffer_set(&backing, 8, &BufferSpec::new(64 * PAGE)).unwrap();
+        if under.shares() {
+            // Held by what is in quarantine alone.
+            let prefix = host.prefix(&backing, &PrefixSpec::new(8 * PAGE).planes(8)).unwrap().seal().unwrap();
+            set.map_prefix(&prefix).unwrap();
+        }
+        faults.plan(Call::Release, 0, Strikes::Always, Fault::Refuse(api::ErrorKind::Internal));
+        drop(set);
+    };
+    for ground in grounds() {
+        let reserve = || drop(ground.host.buffer(&ground.backing, &BufferSpec::new(64 * PAGE)).unwrap());
+        std::thread::scope(|scope| {
+            for under in Under::EXACT {
+                scope.spawn(move || (0..200).for_each(|_| end_one(under)));
+                scope.spawn(|| (0..2000).for_each(|_| reserve()));
+            }
+        });
+        assert_eq!(ground.host.backings()[0].state, leasehold::BackingState::Ready, "{}", ground.name);
     }
 }

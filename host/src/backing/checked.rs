@@ -283,17 +283,19 @@ fn broken(breach: &str) -> String {
 }
 
 impl Drop for CheckedBacking {
+    /// Gives the addresses back first, as a release does: the moment that the backing has unmapped what is in quarantine,
+    /// the system may hand it to another thread's region.
     fn drop(&mut self) {
+        let quarantine = std::mem::take(&mut *self.lock_quarantine());
+        let regions = quarantine.iter().filter_map(|entry| entry.addresses).map(|(base, _)| base);
+        // Of prefixes that are mapped there alone nobody else has the window any more.
+        let windows = quarantine.iter().flat_map(|entry| &entry.prefixes).map(|memory| memory.window);
+        regions.chain(windows).for_each(|base| self.addresses.give_back(base));
         let inner = std::mem::replace(&mut self.inner, MadeBacking::Linked(Box::new(Ended)));
         if let Err(error) = inner.destroy() {
             quietly(|| tracing::error!(backing = &*self.name, "its end failed: {error}"));
         }
         self.services.close();
-        for entry in self.lock_quarantine().drain(..) {
-            if let Some((base, _)) = entry.addresses {
-                self.addresses.give_back(base);
-            }
-        }
     }
 }
 
