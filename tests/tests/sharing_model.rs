@@ -9,7 +9,7 @@ use proptest::prelude::*;
 const PARKING_POOL: Under = Under::Pool { park: 64 << 10 };
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 512, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 320, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn sharing_agrees_with_a_plain_model(operations in prop::collection::vec(sharing(), 1..60)) {
