@@ -11,8 +11,10 @@
 //! call. It panics where it is told to, and nowhere else.
 
 mod faulty_backing;
+mod under;
 
 pub use faulty_backing::FaultyBacking;
+pub use under::Under;
 
 use leasehold::{Error, Host};
 use leasehold_plugin_api::{
@@ -119,6 +121,13 @@ pub struct Extent {
     pub bytes: u64,
 }
 
+/// What is committed of one region or allocation: one stretch of it.
+#[derive(Clone, Copy, Debug, Default)]
+struct Committed {
+    begin: u64,
+    bytes: u64,
+}
+
 #[derive(Clone, Copy, Debug)]
 struct Plan {
     call: Call,
@@ -132,8 +141,8 @@ struct State {
     counts: BTreeMap<Call, u64>,
     plans: Vec<Plan>,
     struck: u64,
-    /// Committed bytes of all that is live.
-    live: HashMap<ReleaseTarget, u64>,
+    /// What is committed of all that is live.
+    live: HashMap<ReleaseTarget, Committed>,
     /// Bytes of the prefixes whose handle is held.
     prefixes: HashMap<PrefixId, u64>,
     handed_out: Vec<Extent>,
@@ -186,7 +195,8 @@ impl Faults {
     pub fn held(&self) -> Held {
         let state = self.lock();
         let regions = state.live.keys().filter(|target| matches!(target, ReleaseTarget::Region(_))).count();
-        let owned_bytes = state.live.values().chain(state.prefixes.values()).sum();
+        let committed = state.live.values().map(|committed| &committed.bytes);
+        let owned_bytes = committed.chain(state.prefixes.values()).sum();
         Held { regions, allocations: state.live.len() - regions, prefixes: state.prefixes.len(), owned_bytes }
     }
 
@@ -194,6 +204,21 @@ impl Faults {
     #[must_use]
     pub fn handed_out(&self) -> Vec<Extent> {
         self.lock().handed_out.clone()
+    }
+
+    /// What begins at an address now.
+    #[must_use]
+    pub fn live_at(&self, base: Address) -> Option<ReleaseTarget> {
+        let state = self.lock();
+        let mut latest = state.handed_out.iter().rev();
+        let found = latest.find(|extent| extent.base == base && state.live.contains_key(&extent.target));
+        found.map(|extent| extent.target)
+    }
+
+    /// Whether a region or allocation is not released yet.
+    #[must_use]
+    pub fn is_live(&self, target: ReleaseTarget) -> bool {
+        self.lock().live.contains_key(&target)
     }
 
     /// A host that has one backing, `"faulty"`: the built-in host-mmap behind these faults.
@@ -256,25 +281,37 @@ impl Faults {
     fn hand_out(&self, target: ReleaseTarget, base: Address, bytes: u64, owned_bytes: u64) {
         let mut state = self.lock();
         state.handed_out.push(Extent { target, base, bytes });
-        state.live.insert(target, owned_bytes);
+        state.live.insert(target, Committed { begin: 0, bytes: owned_bytes });
     }
 
-    /// Adds to what is committed in each region, or takes from it.
-    fn settle(&self, ranges: &[CommitRange], change: impl Fn(u64, u64) -> u64) {
+    /// Ranges were committed, each next to what its region had.
+    fn note_commit(&self, ranges: &[CommitRange]) {
+        self.settle(ranges, |committed, range| {
+            let begin = if committed.bytes == 0 { range.offset } else { committed.begin.min(range.offset) };
+            Committed { begin, bytes: committed.bytes + range.bytes }
+        });
+    }
+
+    /// Ranges were decommitted, each from the end of what its region had.
+    fn note_decommit(&self, ranges: &[CommitRange]) {
+        self.settle(ranges, |committed, range| Committed { bytes: committed.bytes - range.bytes, ..committed });
+    }
+
+    fn settle(&self, ranges: &[CommitRange], change: impl Fn(Committed, &CommitRange) -> Committed) {
         let mut state = self.lock();
         for range in ranges {
             if let Some(committed) = state.live.get_mut(&ReleaseTarget::Region(range.region())) {
-                *committed = change(*committed, range.bytes);
+                *committed = change(*committed, range);
             }
         }
     }
 
-    fn owned_by(&self, target: ReleaseTarget) -> u64 {
-        self.lock().live.get(&target).copied().unwrap_or(0)
+    fn committed_of(&self, target: ReleaseTarget) -> Committed {
+        self.lock().live.get(&target).copied().unwrap_or_default()
     }
 
     fn forget(&self, target: ReleaseTarget) -> u64 {
-        self.lock().live.remove(&target).unwrap_or(0)
+        self.lock().live.remove(&target).unwrap_or_default().bytes
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

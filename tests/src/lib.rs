@@ -1,10 +1,13 @@
-//! What the suites share: hosts to run on, a backing that fails where it is told to, what the kernel says of a process, what the host
-//! logs, where the plugins are, and a backing that parks memory.
+//! What the suites share: hosts to run on, a backing that fails where it is told to, a plain model with its operations,
+//! what the contract asks of every backing, what the kernel says of a process, what the host logs, where the plugins are, and a backing that parks memory.
 
+pub mod blocks;
 pub mod build;
+pub mod conformance;
 pub mod fault;
 pub mod ground;
 pub mod log;
+pub mod model;
 pub mod observe;
 pub mod parking;
 pub mod plugins;

@@ -1,11 +1,10 @@
 //! Prefixes found by their blocks: what is known is mapped, what is cold goes when memory runs short.
 
 use leasehold::{
-    BlockHash, BufferSet, BufferSpec, Domain, ErrorKind, Evicted, PrefixCache, PrefixCacheSpec, PrefixSpec,
-    SharedPrefix,
+    BlockHash, BufferSet, BufferSpec, Domain, ErrorKind, Evicted, PrefixCache, PrefixCacheSpec, SharedPrefix,
 };
+use leasehold_tests::blocks::{self, chain};
 use leasehold_tests::ground::{Ground, LIMIT, MIB, sharing_grounds};
-use leasehold_tests::is_all;
 
 const PLANES: usize = 2;
 
@@ -14,25 +13,10 @@ fn cache(ground: &Ground) -> PrefixCache {
     ground.host.prefix_cache(&ground.backing, &PrefixCacheSpec::new(PLANES, ground.granule)).unwrap()
 }
 
-fn chain(blocks: &[u8]) -> Vec<BlockHash> {
-    BlockHash::root(b"tests").chain(blocks.iter().map(|block| [*block]))
-}
-
-/// What a block of a chain holds in a plane: it depends on the whole way to it.
-fn content(hash: BlockHash, plane: usize) -> u8 {
-    hash.to_bytes()[0] ^ u8::try_from(plane).unwrap()
-}
-
 /// A sealed prefix with the blocks of the chain from `first` on.
 fn prefix(ground: &Ground, chain: &[BlockHash], first: usize) -> Result<SharedPrefix, leasehold::Error> {
-    let blocks = &chain[first..];
-    let bytes = ground.granule * u64::try_from(blocks.len()).unwrap();
-    let mut prefix = ground.host.prefix(&ground.backing, &PrefixSpec::new(bytes).planes(PLANES))?;
-    for plane in 0..PLANES {
-        let bytes = prefix.plane_mut(plane)?.chunks_mut(usize::try_from(ground.granule).unwrap());
-        bytes.zip(blocks).for_each(|(bytes, hash)| bytes.fill(content(*hash, plane)));
-    }
-    Ok(prefix.seal()?)
+    let written = blocks::write(&ground.host, &ground.backing, PLANES, ground.granule, &chain[first..])?;
+    Ok(written.seal()?)
 }
 
 fn insert(ground: &Ground, cache: &PrefixCache, blocks: &[u8], first: usize) {
@@ -47,10 +31,9 @@ fn set(ground: &Ground) -> BufferSet {
 
 fn check_contents(ground: &Ground, set: &BufferSet, chain: &[BlockHash]) {
     for plane in 0..PLANES {
-        let blocks = set.plane(plane).unwrap().chunks(usize::try_from(ground.granule).unwrap());
-        for (bytes, hash) in blocks.zip(chain) {
-            assert!(is_all(bytes, content(*hash, plane)), "{}: {hash:?} shows another block", ground.name);
-        }
+        let bytes = set.plane(plane).unwrap();
+        let seen = usize::try_from(set.len() / ground.granule).unwrap().min(chain.len());
+        assert!(blocks::shows(bytes, plane, ground.granule, &chain[..seen]), "{}: another block", ground.name);
     }
 }
 

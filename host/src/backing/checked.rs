@@ -297,9 +297,10 @@ fn broken(breach: &str) -> String {
 }
 
 impl Drop for CheckedBacking {
+    /// Gives the addresses back first, as a release does: the moment that the backing has unmapped what is in quarantine,
+    /// the system may hand it to another thread's region.
     fn drop(&mut self) {
         let kept: Vec<_> = self.lock_quarantine().drain(..).collect();
-        // Before the backing gives them back: the system may hand them out again at once.
         kept.iter().for_each(|entry| self.give_back_addresses(entry));
         let inner = std::mem::replace(&mut self.inner, MadeBacking::Linked(Box::new(Ended)));
         if let Err(error) = inner.destroy() {

@@ -1,6 +1,6 @@
 //! The backing that [`Faults`] steers: each call is counted, failed where that was planned, and else passed on.
 
-use super::{Books, Call, Fault, Faults};
+use super::{Books, Call, Committed, Fault, Faults};
 use leasehold_plugin_api::{
     Accounting, AllocateRequest, Allocation, Backing, BackingError, Change, CommitRange, Description, Domain,
     ErrorKind, MemoryRole, Prefix, PrefixId, PrefixMapping, PrefixRequest, Region, RegionId, ReleaseOutcome,
@@ -64,20 +64,20 @@ impl FaultyBacking {
 
     fn take_away(&self, ranges: &[CommitRange]) -> Result<Change, BackingError> {
         let change = self.growable().decommit(ranges)?;
-        self.faults.settle(ranges, |committed, bytes| committed - bytes);
+        self.faults.note_decommit(ranges);
         self.refund(change.owned_bytes);
         Ok(change)
     }
 
     /// Takes the upper half of a region away, and says what is left.
     fn release_half(&self, target: ReleaseTarget) -> u64 {
-        let owned = self.faults.owned_by(target);
-        let ReleaseTarget::Region(id) = target else { return owned };
-        let half = half_of(&[CommitRange::new(id, 0, owned)], self.growable().granularity());
+        let Committed { begin, bytes } = self.faults.committed_of(target);
+        let ReleaseTarget::Region(id) = target else { return bytes };
+        let half = half_of(&[CommitRange::new(id, begin, bytes)], self.growable().granularity());
         if !half.is_empty() {
             self.take_away(&half).expect("what is committed can be decommitted");
         }
-        self.faults.owned_by(target)
+        self.faults.committed_of(target).bytes
     }
 }
 
@@ -176,7 +176,7 @@ impl VirtualBacking for FaultyBacking {
         let cost = self.growable().cost(ranges)?;
         self.charge(cost.owned_bytes)?;
         let change = self.growable().commit(ranges).inspect_err(|_| self.refund(cost.owned_bytes))?;
-        self.faults.settle(ranges, |committed, bytes| committed + bytes);
+        self.faults.note_commit(ranges);
         Ok(change)
     }
 

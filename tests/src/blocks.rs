@@ -1,0 +1,58 @@
+//! Blocks of tokens for the suites of sharing: what a block holds is a function of its identity, so that whoever sees it can
+//! tell whether it is the right one.
+
+use crate::is_all;
+use leasehold::{BackingHandle, BlockHash, Error, HolderId, Host, Prefix, PrefixSpec};
+
+/// The chain of these blocks.
+#[must_use]
+pub fn chain(blocks: &[u8]) -> Vec<BlockHash> {
+    BlockHash::root(b"tests").chain(blocks.iter().map(|block| [*block]))
+}
+
+/// What every byte of a block is in one plane: it depends on the whole way to the block. Never 0, and never less than
+/// [`LEAST`].
+#[must_use]
+pub fn content(hash: BlockHash, plane: usize) -> u8 {
+    let plane = u8::try_from(plane % 7).expect("is small");
+    LEAST + (hash.to_bytes()[0] % 7 + plane) % 14
+}
+
+/// No block has a byte less than this.
+pub const LEAST: u8 = 241;
+
+/// A prefix that holds blocks of `block_bytes` bytes in each of `planes` planes. It belongs to nobody, and so must read as
+/// zero before it is written.
+///
+/// # Errors
+///
+/// What making and writing it answers.
+///
+/// # Panics
+///
+/// When it shows bytes that somebody left.
+pub fn write(
+    host: &Host,
+    backing: &BackingHandle,
+    planes: usize,
+    block_bytes: u64,
+    blocks: &[BlockHash],
+) -> Result<Prefix, Error> {
+    let bytes = block_bytes * u64::try_from(blocks.len()).expect("fits");
+    let spec = PrefixSpec::new(bytes).planes(planes).holder(HolderId::NOBODY);
+    let mut prefix = host.prefix(backing, &spec)?;
+    for plane in 0..planes {
+        let bytes = prefix.plane_mut(plane)?;
+        assert!(is_all(bytes, 0), "a new prefix shows what somebody left");
+        let blocks_of = bytes.chunks_mut(usize::try_from(block_bytes).expect("fits"));
+        blocks_of.zip(blocks).for_each(|(bytes, hash)| bytes.fill(content(*hash, plane)));
+    }
+    Ok(prefix)
+}
+
+/// Whether the bytes of a plane are these blocks, one behind the other.
+#[must_use]
+pub fn shows(bytes: &[u8], plane: usize, block_bytes: u64, blocks: &[BlockHash]) -> bool {
+    let mut seen = bytes.chunks_exact(usize::try_from(block_bytes).expect("fits"));
+    blocks.iter().all(|hash| seen.next().is_some_and(|bytes| is_all(bytes, content(*hash, plane))))
+}
