@@ -1,7 +1,9 @@
 //! What the suites share: hosts to run on, a backing that fails where it is told to, what the kernel says of a process, what the host
-//! logs, where the plugins are, and a backing that parks memory.
+//! logs, where the plugins are, a backing that parks memory, the simulated CUDA driver, and tests that run in a process of their own.
 
 pub mod build;
+pub mod child;
+pub mod cuda;
 pub mod fault;
 pub mod ground;
 pub mod log;
