@@ -51,19 +51,20 @@ impl Fault {
     /// |---|---|
     /// | 2 from `cuMemAddressReserve` | [`AddressSpaceExhausted`](ErrorKind::AddressSpaceExhausted) |
     /// | 2 | [`OutOfMemory`](ErrorKind::OutOfMemory) |
-    /// | 4, 709: the driver shut down, or the context ended under its users | [`DeviceLost`](ErrorKind::DeviceLost) |
+    /// | 4, 201, 709: the driver shut down, or the context ended under its users | [`DeviceLost`](ErrorKind::DeviceLost) |
     /// | the sticky ones: 700 and its kin, 719, ECC, NVLink, 999 | [`DeviceLost`](ErrorKind::DeviceLost) |
     /// | 801 | [`Unsupported`](ErrorKind::Unsupported) |
     /// | all others, 1 and unknown ones included | [`Internal`](ErrorKind::Internal) |
     ///
-    /// 1 (`CUDA_ERROR_INVALID_VALUE`) is a mistake of the backing, which checks requests before it calls: never the
+    /// 201 (`CUDA_ERROR_INVALID_CONTEXT`) can only mean that: every call is made with a context current that this library
+    /// retains. 1 (`CUDA_ERROR_INVALID_VALUE`) is a mistake of the backing, which checks requests before it calls: never the
     /// host's. 701, 703 to 708, 711 to 713 and 720 refuse one call and leave the context as it was.
     #[must_use]
     pub fn kind(self) -> ErrorKind {
         match self.code {
             code::OUT_OF_MEMORY if self.call == "cuMemAddressReserve" => ErrorKind::AddressSpaceExhausted,
             code::OUT_OF_MEMORY => ErrorKind::OutOfMemory,
-            code::DEINITIALIZED | code::CONTEXT_IS_DESTROYED => ErrorKind::DeviceLost,
+            code::DEINITIALIZED | code::INVALID_CONTEXT | code::CONTEXT_IS_DESTROYED => ErrorKind::DeviceLost,
             code::NOT_SUPPORTED => ErrorKind::Unsupported,
             sticky if STICKY.contains(&sticky) => ErrorKind::DeviceLost,
             _ => ErrorKind::Internal,
@@ -220,10 +221,10 @@ mod tests {
             assert_eq!(kind(call, 2), ErrorKind::OutOfMemory);
         }
         assert_eq!(kind("cuMemAddressReserve", 2), ErrorKind::AddressSpaceExhausted);
-        for code in [4, 709, 700, 702, 710, 714, 715, 716, 717, 718, 719, 999] {
+        for code in [4, 201, 709, 700, 702, 710, 714, 715, 716, 717, 718, 719, 999] {
             assert_eq!(kind("cuMemMap", code), ErrorKind::DeviceLost, "{code}");
         }
-        for code in [1, 3, 101, 201, 400, 401, 701, 703, 704, 705, 708, 711, 712, 713, 720, 800, 4_000_000_000] {
+        for code in [1, 3, 101, 400, 401, 701, 703, 704, 705, 708, 711, 712, 713, 720, 800, 4_000_000_000] {
             assert_eq!(kind("cuMemMap", code), ErrorKind::Internal, "{code}");
         }
         assert_eq!(kind("cuMemSetAccess", 801), ErrorKind::Unsupported);

@@ -13,7 +13,7 @@
 //!
 //! Addresses are real: each reservation is inaccessible address space of this process, so a CPU that touches "device"
 //! memory faults. The bytes are elsewhere, in a file, and only copies and fills of the simulator reach them; two
-//! mappings of one handle are the same bytes. Fresh memory reads as [`settings::FRESH`], since nobody promises zeroes.
+//! mappings of one handle are the same bytes. Fresh memory reads as 0xD1, since nobody promises zeroes.
 //!
 //! A rule that the documentation states is answered with its code. What the documentation leaves undefined (a dead
 //! handle, a second release) is answered with a code too, and kept in the books as a *violation*, so that a test can

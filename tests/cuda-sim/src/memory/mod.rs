@@ -37,6 +37,8 @@ pub(crate) struct Memory {
     pub(crate) physical: BTreeMap<u64, Physical>,
     /// By base address.
     pub(crate) allocations: BTreeMap<u64, Allocation>,
+    /// By device; see [`Memory::used`].
+    used: BTreeMap<i32, u64>,
     handles_made: u64,
     pub(crate) store: Store,
     /// What somebody did that the documentation leaves undefined.
@@ -46,9 +48,15 @@ pub(crate) struct Memory {
 impl Memory {
     /// Bytes in use on a device: physical memory that is alive, and plain allocations.
     pub(crate) fn used(&self, device: i32) -> u64 {
-        let physical = self.physical.values().filter(|physical| physical.device == device);
-        let allocations = self.allocations.values().filter(|allocation| allocation.device == device);
-        physical.map(|physical| physical.bytes).chain(allocations.map(Allocation::bytes)).sum()
+        self.used.get(&device).copied().unwrap_or(0)
+    }
+
+    fn charge(&mut self, device: i32, bytes: u64) {
+        *self.used.entry(device).or_default() += bytes;
+    }
+
+    fn refund(&mut self, device: i32, bytes: u64) {
+        *self.used.entry(device).or_default() -= bytes;
     }
 
     /// Bytes left on a device.

@@ -6,7 +6,7 @@ use crate::abi::{ALLOCATION_PINNED, AllocationProp, LOCATION_DEVICE};
 use crate::codes::{Answer, Code};
 use crate::settings::Settings;
 
-/// Which handle types there are: none, a file descriptor, or both bits that Linux knows (fabric handles need more).
+/// Which handle types there are: none, or a file descriptor.
 const HANDLE_TYPES: u32 = 1;
 
 /// One piece of physical memory.
@@ -63,6 +63,7 @@ impl Memory {
         self.handles_made += 1;
         // Handles look like nothing else, so that an address given as a handle is told.
         let handle = (0xCAFE << 32) + self.handles_made;
+        self.charge(device, bytes);
         self.physical.insert(handle, Physical { device, bytes, begin, granularity, references: 1, mappings: 0 });
         Ok(handle)
     }
@@ -95,6 +96,7 @@ impl Memory {
     pub(super) fn end_if_unused(&mut self, handle: u64) {
         let unused = self.physical.get(&handle).is_some_and(|held| held.references == 0 && held.mappings == 0);
         if let Some(physical) = unused.then(|| self.physical.remove(&handle)).flatten() {
+            self.refund(physical.device, physical.bytes);
             self.store.give_back(physical.begin, physical.bytes);
         }
     }

@@ -39,7 +39,9 @@ impl Memory {
         let space = AddressSpace::reserve(pages, page_bytes(), Counting::Uncounted).map_err(|_| Code::OUT_OF_MEMORY)?;
         let begin = self.store.take(pages)?;
         let base = space.base().get();
-        self.allocations.insert(base, Allocation { device, space, requested, begin });
+        let allocation = Allocation { device, space, requested, begin };
+        self.charge(device, allocation.bytes());
+        self.allocations.insert(base, allocation);
         Ok(base)
     }
 
@@ -49,6 +51,7 @@ impl Memory {
             self.violation(format!("cuMemFree: no allocation begins at {base:#x}"));
             return Err(Code::INVALID_VALUE);
         };
+        self.refund(allocation.device, allocation.bytes());
         self.store.give_back(allocation.begin, allocation.space.bytes());
         Ok(())
     }
