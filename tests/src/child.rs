@@ -1,15 +1,15 @@
 //! A test that needs a process of its own: another environment, libraries that nobody has opened yet.
 //!
-//! The test calls [`in_child`] first thing. In the process of the test runner that runs the same test once more, alone, in a
-//! child, and passes or fails as it does; in the child it answers that the body may run.
+//! The test calls [`in_child`] first thing. In the process of the test runner that runs the same test once more, alone,
+//! in a child, and passes or fails as it does; in the child it answers that the body may run.
 
 use std::process::Command;
 
 /// Set in a child, to the name of its test.
 const MARK: &str = "LEASEHOLD_TEST_CHILD";
 
-/// Whether this is the child, where the body of test `name` has to run. `name` is what the test runner calls it, and the
-/// child's environment has `variables` on top.
+/// Whether this is the child, where the body of test `name` has to run. `name` is what the test runner calls it, and
+/// the child's environment has `variables` on top.
 ///
 /// # Panics
 ///

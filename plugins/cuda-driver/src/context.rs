@@ -1,5 +1,5 @@
-//! The primary context of one device: retained once for this library in the process, released with its last user, and made
-//! current around each call.
+//! The primary context of one device: retained once for this library in the process, released with its last user, and
+//! made current around each call.
 #![expect(unsafe_code, reason = "owns a retain of a context, and makes it current")]
 
 use crate::error::Fault;
@@ -25,8 +25,8 @@ pub(crate) struct Context {
     raw: NonNull<c_void>,
 }
 
-// SAFETY: the handle is only handed to the driver, whose context may be current to any number of threads, and be released
-// by any: CUDA Driver API, Context Management. The rest is plain values.
+// SAFETY: the handle is only handed to the driver, whose context may be current to any number of threads, and be
+// released by any: CUDA Driver API, Context Management. The rest is plain values.
 unsafe impl Send for Context {}
 // SAFETY: as above; nothing in it changes.
 unsafe impl Sync for Context {}
@@ -76,7 +76,8 @@ pub struct Bound<'device> {
     calls: &'static Calls,
     /// What to put back: nothing where the context was current already, null where none was.
     ///
-    /// Invariant 2: the driver answered it on this thread as the current context. The pointer keeps the value on its thread.
+    /// Invariant 2: the driver answered it on this thread as the current context. The pointer keeps the value on its
+    /// thread.
     before: Option<Opaque>,
     context: PhantomData<&'device Context>,
 }

@@ -37,8 +37,8 @@ impl Device {
         self.context.ordinal
     }
 
-    /// Makes its context current on this thread until the answer is dropped, so that the calls in between find it so: one call
-    /// for each of them is saved, or two where another context was current. Every call does this for itself.
+    /// Makes its context current on this thread until the answer is dropped, so that the calls in between find it so:
+    /// one call for each of them is saved, or two where another context was current. Every call does this for itself.
     ///
     /// # Errors
     ///
@@ -139,8 +139,8 @@ impl Device {
         DeviceMemory::allocate(self, bytes)
     }
 
-    /// Waits until what this library's fills and copies began on this device is done: an event behind them on the default
-    /// stream, where they go. It doesn't wait for streams that were made non-blocking.
+    /// Waits until what this library's fills and copies began on this device is done: an event behind them on the
+    /// default stream, where they go. It doesn't wait for streams that were made non-blocking.
     ///
     /// # Errors
     ///
@@ -151,10 +151,10 @@ impl Device {
 
     /// Waits until all work in its context is done, whatever stream it was given to (`cuCtxSynchronize`).
     ///
-    /// This is the one to publish a prefix with: an engine's kernels wrote it, on streams that nobody told us of, and a second
-    /// mapping of the same memory is coherent only once the operation that wrote has completed: CUDA Programming Guide,
-    /// Virtual Aliasing Support. It waits for a step that is under way as well, so seal between steps. It must not be
-    /// called while a graph is captured.
+    /// This is the one to publish a prefix with: an engine's kernels wrote it, on streams that nobody told us of, and a
+    /// second mapping of the same memory is coherent only once the operation that wrote has completed: CUDA Programming
+    /// Guide, Virtual Aliasing Support. It waits for a step that is under way as well, so seal between steps. It must
+    /// not be called while a graph is captured.
     ///
     /// # Errors
     ///

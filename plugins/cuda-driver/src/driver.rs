@@ -16,13 +16,14 @@ pub struct Driver {
 }
 
 impl Driver {
-    /// Finds the driver, by its usual names or at a path, checks that it has every function that is needed, initialises it, and
-    /// counts its devices. A process has one driver: the first that is found.
+    /// Finds the driver, by its usual names or at a path, checks that it has every function that is needed, initialises
+    /// it, and counts its devices. A process has one driver: the first that is found.
     ///
     /// # Errors
     ///
     /// [`Unavailable`](ErrorKind::Unavailable), always, with what was tried and what to do: no library, one that is no
-    /// driver, a symbol that is missing, no device, a stub, a driver that doesn't match its kernel module or its device.
+    /// driver, a symbol that is missing, no device, a stub, a driver that doesn't match its kernel module or its
+    /// device.
     pub fn open(library: Option<&Path>) -> Result<Self, BackingError> {
         static CALLS: OnceLock<Calls> = OnceLock::new();
         let found = library::find(library)?;
@@ -59,8 +60,8 @@ impl Driver {
     pub fn device(&self, ordinal: u32) -> Result<Device, BackingError> {
         if ordinal >= self.devices {
             let message = format!(
-                "device {ordinal} is not here: the CUDA driver shows this process {} of them, counted from 0; lower the ordinal or \
-                 widen CUDA_VISIBLE_DEVICES",
+                "device {ordinal} is not here: the CUDA driver shows this process {} of them, counted from 0; lower the \
+                 ordinal or widen CUDA_VISIBLE_DEVICES",
                 self.devices
             );
             return Err(BackingError::new(ErrorKind::Unavailable, message));

@@ -27,9 +27,10 @@ pub(crate) mod code {
     pub(crate) const COMPAT_NOT_SUPPORTED_ON_DEVICE: u32 = 804;
 }
 
-/// Codes after which nothing in the process's context works any more, by the driver's own words ("this leaves the process
-/// in an inconsistent state and any further CUDA work will return the same error") or by their nature: CUDA Driver API,
-/// `CUresult`. Any call answers them for work that was launched earlier, so the call itself may have had its effect.
+/// Codes after which nothing in the process's context works any more, by the driver's own words ("this leaves the
+/// process in an inconsistent state and any further CUDA work will return the same error") or by their nature: CUDA
+/// Driver API, `CUresult`. Any call answers them for work that was launched earlier, so the call itself may have had
+/// its effect.
 const STICKY: [u32; 15] = [214, 220, 226, 700, 702, 710, 714, 715, 716, 717, 718, 719, 721, 911, 999];
 
 impl Fault {
@@ -51,14 +52,14 @@ impl Fault {
     /// |---|---|
     /// | 2 from `cuMemAddressReserve` | [`AddressSpaceExhausted`](ErrorKind::AddressSpaceExhausted) |
     /// | 2 | [`OutOfMemory`](ErrorKind::OutOfMemory) |
-    /// | 4, 201, 709: the driver shut down, or the context ended under its users | [`DeviceLost`](ErrorKind::DeviceLost) |
+    /// | 4, 201, 709: the driver shut down, or the context ended under users | [`DeviceLost`](ErrorKind::DeviceLost) |
     /// | the sticky ones: 700 and its kin, 719, ECC, NVLink, 999 | [`DeviceLost`](ErrorKind::DeviceLost) |
     /// | 801 | [`Unsupported`](ErrorKind::Unsupported) |
     /// | all others, 1 and unknown ones included | [`Internal`](ErrorKind::Internal) |
     ///
-    /// 201 (`CUDA_ERROR_INVALID_CONTEXT`) can only mean that: every call is made with a context current that this library
-    /// retains. 1 (`CUDA_ERROR_INVALID_VALUE`) is a mistake of the backing, which checks requests before it calls: never the
-    /// host's. 701, 703 to 708, 711 to 713 and 720 refuse one call and leave the context as it was.
+    /// 201 (`CUDA_ERROR_INVALID_CONTEXT`) can only mean that: every call is made with a context current that this
+    /// library retains. 1 (`CUDA_ERROR_INVALID_VALUE`) is a mistake of the backing, which checks requests before it
+    /// calls: never the host's. 701, 703 to 708, 711 to 713 and 720 refuse one call and leave the context as it was.
     #[must_use]
     pub fn kind(self) -> ErrorKind {
         match self.code {

@@ -12,9 +12,9 @@
 //! [`Driver::device`] answer the host's own errors, of kind `Unavailable` where the driver or a device isn't here.
 //!
 //! The driver is found at run time, through cudarc's loader, and everything builds without it. cudarc's functions panic
-//! where the library or a symbol is missing, and answer an enumeration that an unknown code makes undefined; so only its
-//! loader and its plain structs are used, after asking, and each function is called through a pointer that answers a
-//! number.
+//! where the library or a symbol is missing, and answer an enumeration that an unknown code makes undefined; so only
+//! its loader and its plain structs are used, after asking, and each function is called through a pointer that answers
+//! a number.
 //!
 //! **Contexts.** Each device's primary context is retained once for this library in the process, and released when the
 //! last value that needs it is gone. Every call makes it current on the calling thread and puts back what was current
@@ -22,11 +22,11 @@
 //! variable of the thread; else three. A backing that makes many calls holds [`Device::bind`] around them.
 //!
 //! **Closing.** Each owning type has `close(self)`, which gives the value back with the [`Fault`] where the driver
-//! refuses. Drop does its best, and what it could not do [`troubles`] counts. Nothing tracks which ranges are mapped: that is
-//! the backing's own knowledge, and the order is unmap, release, free the addresses.
+//! refuses. Drop does its best, and what it could not do [`troubles`] counts. Nothing tracks which ranges are mapped:
+//! that is the backing's own knowledge, and the order is unmap, release, free the addresses.
 //!
-//! Everything may be used from any thread; nothing panics. Waiting happens in the two functions that say so, and in copies to the
-//! host.
+//! Everything may be used from any thread; nothing panics. Waiting happens in the two functions that say so, and in
+//! copies to the host.
 
 mod context;
 mod device;

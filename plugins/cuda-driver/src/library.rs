@@ -1,9 +1,9 @@
 //! Finds the driver's library and its functions: a path or nothing in, the table of functions out, or the refusal that
 //! says what was tried and what to install. Nothing is initialised here.
 //!
-//! Which library the process uses is settled once: cudarc's loader takes the first of its names that opens, and keeps it.
-//! A path is opened before it is asked, so that it finds that library under its name (its `SONAME`); a library whose
-//! name isn't one of those, and one that comes after another, are refused.
+//! Which library the process uses is settled once: cudarc's loader takes the first of its names that opens, and keeps
+//! it. A path is opened before it is asked, so that it finds that library under its name (its `SONAME`); a library
+//! whose name isn't one of those, and one that comes after another, are refused.
 #![expect(unsafe_code, reason = "opens a library and looks its functions up")]
 
 use crate::sys::Calls;
@@ -27,8 +27,8 @@ const FLAGS: i32 = unix::RTLD_NOW | unix::RTLD_LOCAL;
 ///
 /// # Errors
 ///
-/// [`Unavailable`](ErrorKind::Unavailable): no library, a library that is no driver or lacks a symbol, another library than
-/// the one at that path.
+/// [`Unavailable`](ErrorKind::Unavailable): no library, a library that is no driver or lacks a symbol, another library
+/// than the one at that path.
 pub(crate) fn find(path: Option<&Path>) -> Result<Calls, BackingError> {
     let wanted = path.map(open).transpose()?;
     let calls = find_by_name(path)?;
@@ -54,7 +54,7 @@ fn open(path: &Path) -> Result<Calls, BackingError> {
     let calls = found.map_err(|symbol| {
         let version = version_of(&library);
         refused(&format!(
-            "it lacks the symbol {symbol}{version}; name the driver's own libcuda.so.1, of CUDA 11.2 or newer"
+            "it lacks the symbol {symbol}{version}; name the driver's own libcuda.so.1, of CUDA 11.0 or newer"
         ))
     })?;
     let _ = ManuallyDrop::new(library);
@@ -73,7 +73,8 @@ fn find_by_name(path: Option<&Path>) -> Result<Calls, BackingError> {
     unsafe { Calls::find(library) }.map_err(|symbol| {
         let version = version_of(library);
         unavailable(format!(
-            "the CUDA driver lacks the symbol {symbol}{version}: it is older than CUDA 11.2, or a stub; update the NVIDIA driver"
+            "the CUDA driver lacks the symbol {symbol}{version}: it is older than CUDA 11.0, or a stub; update the \
+             NVIDIA driver"
         ))
     })
 }
@@ -82,7 +83,8 @@ fn find_by_name(path: Option<&Path>) -> Result<Calls, BackingError> {
 fn absent(path: Option<&Path>) -> BackingError {
     if let Some(path) = path {
         return unavailable(format!(
-            "{} is no CUDA driver by its name (SONAME), which has to be libcuda.so or libcuda.so.1; name the driver's own file",
+            "{} is no CUDA driver by its name (SONAME), which has to be libcuda.so or libcuda.so.1; name the \
+             driver's own file",
             path.display()
         ));
     }

@@ -41,8 +41,8 @@ impl PhysicalHandle {
     ///
     /// # Errors
     ///
-    /// The value itself, with what the driver answers. After a fault of a kind that leaves doubt nobody can tell whether
-    /// it was given back.
+    /// The value itself, with what the driver answers. After a fault of a kind that leaves doubt nobody can tell
+    /// whether it was given back.
     pub fn close(mut self) -> Result<(), (Self, Fault)> {
         match self.release() {
             Ok(()) => {

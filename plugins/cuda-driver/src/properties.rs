@@ -2,8 +2,8 @@
 
 use crate::sys::raw;
 
-/// What physical memory is to be like. The granularity goes with the whole of it, so ask for the granularity of the very
-/// value that memory is made with.
+/// What physical memory is to be like. The granularity goes with the whole of it, so ask for the granularity of the
+/// very value that memory is made with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Properties {
     ordinal: u32,

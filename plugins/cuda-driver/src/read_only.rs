@@ -16,13 +16,13 @@ pub enum ReadOnlySupport {
 }
 
 impl Device {
-    /// Maps one granule of memory of these properties, sets its access to reading, looks what the driver made of it, and
-    /// undoes it all. It needs that granule free, and writes nothing.
+    /// Maps one granule of memory of these properties, sets its access to reading, looks what the driver made of it,
+    /// and undoes it all. It needs that granule free, and writes nothing.
     ///
     /// # Errors
     ///
-    /// What the driver answers, other than that it can't set such access. Whatever comes, the granule is given back as far
-    /// as the driver takes it.
+    /// What the driver answers, other than that it can't set such access. Whatever comes, the granule is given back as
+    /// far as the driver takes it.
     pub fn probe_read_only(&self, properties: Properties) -> Result<ReadOnlySupport, Fault> {
         let granule = self.granularity(properties)?.minimum;
         let _bound = self.bind()?;

@@ -1,8 +1,8 @@
 //! One owned range of device addresses, and what is mapped in it: made by cuMemAddressReserve, given back by
 //! [`Reservation::close`] or on drop.
 //!
-//! In: offsets and sizes in bytes. Out: the base address, and a [`Fault`] where the driver refuses. Offsets that leave the
-//! reservation answer `CUDA_ERROR_INVALID_VALUE`; nothing panics. It doesn't know what is mapped: its owner does.
+//! In: offsets and sizes in bytes. Out: the base address, and a [`Fault`] where the driver refuses. Offsets that leave
+//! the reservation answer `CUDA_ERROR_INVALID_VALUE`; nothing panics. It doesn't know what is mapped: its owner does.
 #![expect(unsafe_code, reason = "owns the addresses that it maps, unmaps and frees")]
 
 use crate::device::Device;
@@ -80,10 +80,11 @@ impl Reservation {
         self.device.run(|calls| unsafe { calls.map(base, memory.bytes(), memory.raw()) })
     }
 
-    /// Unmaps a range that one mapping or several touching ones make up exactly. Memory that nothing refers to any more is
-    /// freed.
+    /// Unmaps a range that one mapping or several touching ones make up exactly. Memory that nothing refers to any more
+    /// is freed.
     ///
-    /// The driver doesn't order this against work that was not submitted yet: whoever uses the range has stopped before.
+    /// The driver doesn't order this against work that was not submitted yet: whoever uses the range has stopped
+    /// before.
     ///
     /// # Errors
     ///
@@ -94,13 +95,14 @@ impl Reservation {
         self.device.run(|calls| unsafe { calls.unmap(base, bytes) })
     }
 
-    /// Says what devices may do with a range that is mapped throughout and holds whole mappings: a contiguous run, in one
-    /// call. A device that isn't named keeps what it had: nothing, on a fresh mapping, and that goes for the owner too.
+    /// Says what devices may do with a range that is mapped throughout and holds whole mappings: a contiguous run, in
+    /// one call. A device that isn't named keeps what it had: nothing, on a fresh mapping, and that goes for the owner
+    /// too.
     ///
     /// # Errors
     ///
-    /// What the driver answers; [`Unsupported`](leasehold_plugin_api::ErrorKind::Unsupported) where a device doesn't know
-    /// the access.
+    /// What the driver answers; [`Unsupported`](leasehold_plugin_api::ErrorKind::Unsupported) where a device doesn't
+    /// know the access.
     pub fn set_access(&self, offset: u64, bytes: u64, grants: &[Grant]) -> Result<(), Fault> {
         let base = self.part("cuMemSetAccess", offset, bytes)?;
         let descriptions: Vec<_> = grants.iter().map(|grant| grant.raw()).collect();

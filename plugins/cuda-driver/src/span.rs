@@ -1,7 +1,7 @@
 //! Bytes of a device that somebody owns: read, written, filled and copied through the driver.
 //!
-//! The driver refuses a range that isn't mapped, or not for the device; its context lives on. Fills, and copies within a
-//! device, are begun and not waited for; the default stream orders them, and
+//! The driver refuses a range that isn't mapped, or not for the device; its context lives on. Fills, and copies within
+//! a device, are begun and not waited for; the default stream orders them, and
 //! [`Device::wait_for_default_stream`](crate::Device::wait_for_default_stream) waits for them. A copy from the host has
 //! taken its bytes when it returns; a copy to the host has written them.
 #![expect(unsafe_code, reason = "has the driver read and write device memory, and owns an event")]

@@ -2,6 +2,7 @@
 
 use crate::abi::BookCounts;
 use crate::simulation::Simulation;
+use leasehold_host_memory::AddressSpace;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -37,14 +38,14 @@ impl Simulation {
     /// Everything that the books hold.
     pub(crate) fn json(&self) -> String {
         let memory = &self.memory;
-        let reservations = memory.reservations.iter();
+        let reservation = |(base, space): (&u64, &AddressSpace)| json!({ "base": base, "bytes": space.bytes() });
         let mappings = memory.mappings.iter();
         let physical = memory.physical.iter();
         let allocations = memory.allocations.iter();
         json!({
             "initialised": self.initialised,
             "devices": (0..self.settings.devices).map(|device| self.device_json(device)).collect::<Vec<_>>(),
-            "reservations": reservations.map(|(base, space)| json!({ "base": base, "bytes": space.bytes() })).collect::<Vec<_>>(),
+            "reservations": memory.reservations.iter().map(reservation).collect::<Vec<_>>(),
             "mappings": mappings.map(|(base, mapping)| json!({
                 "base": base, "bytes": mapping.bytes, "handle": mapping.handle,
                 "access": mapping.access.iter().collect::<Vec<_>>(),

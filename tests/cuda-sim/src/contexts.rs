@@ -65,7 +65,8 @@ impl Contexts {
         id
     }
 
-    /// One user less: whether that ended it. `CUDA_ERROR_INVALID_CONTEXT` where nobody retains it: `cuDevicePrimaryCtxRelease`.
+    /// One user less: whether that ended it. `CUDA_ERROR_INVALID_CONTEXT` where nobody retains it:
+    /// `cuDevicePrimaryCtxRelease`.
     pub(crate) fn release(&mut self, device: i32) -> Answer<bool> {
         let (id, retains) = self.retains.get_mut(&device).ok_or(Code::INVALID_CONTEXT)?;
         *retains -= 1;

@@ -1,5 +1,5 @@
-//! A stand-in for the CUDA driver, for tests: the calls that Leasehold makes, with the documented rules enforced and books
-//! kept of everything.
+//! A stand-in for the CUDA driver, for tests: the calls that Leasehold makes, with the documented rules enforced and
+//! books kept of everything.
 //!
 //! ```text
 //! exports/   the driver's C functions, and leasehold_sim_* to control it     raw pointers (unsafe is only here)
@@ -7,7 +7,7 @@
 //!           ├─► contexts      primary contexts, and which one is current on a thread
 //!           ├─► memory        reservations, physical memory, mappings, access, plain allocations: the rules
 //!           │     └─► store   the bytes: one file in memory, never mapped
-//!           ├─► settings      how many devices, how much memory, which granularity: from the environment, then from tests
+//!           ├─► settings      how many devices, how much memory, which granularity: environment, then tests
 //!           └─► books         what is live, which calls were made, what nobody may do and somebody did
 //! ```
 //!

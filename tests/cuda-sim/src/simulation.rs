@@ -47,8 +47,8 @@ impl Simulation {
         }
     }
 
-    /// One call: counts it, fails it where that is planned, looks for what it needs, and acts. `act` gets the device of the
-    /// current context, or -1 where none is needed.
+    /// One call: counts it, fails it where that is planned, looks for what it needs, and acts. `act` gets the device of
+    /// the current context, or -1 where none is needed.
     pub(crate) fn call<T>(
         &mut self,
         function: &'static str,
@@ -141,8 +141,8 @@ impl Simulation {
         self.events.retain(|_, owner| *owner != device);
     }
 
-    /// What a kernel's load or store does: where its device may not, the context is poisoned: CUDA Driver API, `CUresult`,
-    /// `CUDA_ERROR_ILLEGAL_ADDRESS`.
+    /// What a kernel's load or store does: where its device may not, the context is poisoned: CUDA Driver API,
+    /// `CUresult`, `CUDA_ERROR_ILLEGAL_ADDRESS`.
     pub(crate) fn touch(&mut self, device: i32, address: u64, wish: Wish) -> Answer<()> {
         if self.memory.pieces(device, address, 1, wish).is_err() {
             self.contexts.poison(device, Code::ILLEGAL_ADDRESS)?;

@@ -59,8 +59,8 @@ unsafe extern "C" fn cuDevicePrimaryCtxGetState(device: i32, flags: *mut u32, ac
     })
 }
 
-/// A context that can't be used is refused, as `cuCtxSetCurrent` and `cuCtxPushCurrent` list `CUDA_ERROR_INVALID_CONTEXT`;
-/// one that is poisoned may be current, and fails what is done in it.
+/// A context that can't be used is refused, as `cuCtxSetCurrent` and `cuCtxPushCurrent` list
+/// `CUDA_ERROR_INVALID_CONTEXT`; one that is poisoned may be current, and fails what is done in it.
 #[unsafe(no_mangle)]
 extern "C" fn cuCtxSetCurrent(context: Context) -> u32 {
     answer("cuCtxSetCurrent", Need::Initialised, |simulation, _| {

@@ -1,4 +1,5 @@
-//! What controls the simulation: `leasehold_sim_*`. Each answers 0, or the driver's code for what is wrong with the call.
+//! What controls the simulation: `leasehold_sim_*`. Each answers 0, or the driver's code for what is wrong with the
+//! call.
 #![expect(unsafe_code, reason = "C functions that read and write where their callers point")]
 
 use super::pointers::{Out, slice_mut, text};
@@ -47,8 +48,8 @@ extern "C" fn leasehold_sim_set_peer(device: i32, peer: i32, reachable: u32) -> 
     }))
 }
 
-/// Plans a failure: the `nth` call from now (1 is the next) of `function` answers `code` and does nothing; with `lasting`
-/// 1 every later one too. A function's name may end in a star, for all that begin so.
+/// Plans a failure: the `nth` call from now (1 is the next) of `function` answers `code` and does nothing; with
+/// `lasting` 1 every later one too. A function's name may end in a star, for all that begin so.
 ///
 /// # Safety
 ///
@@ -79,8 +80,8 @@ extern "C" fn leasehold_sim_poison(device: i32, code: u32) -> u32 {
     number(with(|simulation| simulation.contexts.poison(device, Code(code))))
 }
 
-/// What a kernel's load (`store` 0) or store (`store` 1) at an address does on that device: `CUDA_ERROR_ILLEGAL_ADDRESS`
-/// where it has no such access, and its context is poisoned then.
+/// What a kernel's load (`store` 0) or store (`store` 1) at an address does on that device:
+/// `CUDA_ERROR_ILLEGAL_ADDRESS` where it has no such access, and its context is poisoned then.
 #[unsafe(no_mangle)]
 extern "C" fn leasehold_sim_touch(device: i32, address: u64, store: u32) -> u32 {
     let wish = if store == 0 { Wish::Read } else { Wish::Write };
@@ -101,8 +102,8 @@ unsafe extern "C" fn leasehold_sim_books(counts: *mut BookCounts) -> u32 {
     }))
 }
 
-/// Writes the books as JSON, as much as fits, and always how many bytes there are: `CUDA_ERROR_INVALID_VALUE` where they
-/// are more than `room`.
+/// Writes the books as JSON, as much as fits, and always how many bytes there are: `CUDA_ERROR_INVALID_VALUE` where
+/// they are more than `room`.
 ///
 /// # Safety
 ///

@@ -9,7 +9,8 @@ use std::ptr::NonNull;
 /// Where one value is to be written.
 #[derive(Debug)]
 pub(super) struct Out<'call, T> {
-    /// Invariant 1: valid for writing one `T` for `'call`, and nobody else writes or reads it meanwhile. [`Out::new`] demands it.
+    /// Invariant 1: valid for writing one `T` for `'call`, and nobody else writes or reads it meanwhile. [`Out::new`]
+    /// demands it.
     target: NonNull<T>,
     call: PhantomData<&'call mut T>,
 }

@@ -1,5 +1,5 @@
-//! Which physical memory is seen where, and by which device: CUDA Driver API, `cuMemMap`, `cuMemUnmap`, `cuMemSetAccess`,
-//! `cuMemGetAccess`.
+//! Which physical memory is seen where, and by which device: CUDA Driver API, `cuMemMap`, `cuMemUnmap`,
+//! `cuMemSetAccess`, `cuMemGetAccess`.
 
 use super::Memory;
 use crate::abi::{ACCESS_NONE, ACCESS_READ, ACCESS_READ_WRITE, AccessDesc, LOCATION_DEVICE, MemLocation};
@@ -17,8 +17,8 @@ pub(crate) struct Mapping {
 }
 
 impl Memory {
-    /// `cuMemMap`: the offset is 0; address and size are multiples of the granularity; no more than the handle has; only over
-    /// addresses of one reservation where nothing is mapped; flags are 0. Nobody has access yet.
+    /// `cuMemMap`: the offset is 0; address and size are multiples of the granularity; no more than the handle has;
+    /// only over addresses of one reservation where nothing is mapped; flags are 0. Nobody has access yet.
     pub(crate) fn map(&mut self, base: u64, bytes: u64, offset: u64, handle: u64, flags: u64) -> Answer<()> {
         let physical = self.live_handle("cuMemMap", handle)?;
         let granularity = physical.granularity;
@@ -47,8 +47,8 @@ impl Memory {
         Ok(())
     }
 
-    /// `cuMemSetAccess`: over whole mappings, every page mapped; for the devices that are named, each apart. A device that
-    /// can't reach the memory of the owner is refused.
+    /// `cuMemSetAccess`: over whole mappings, every page mapped; for the devices that are named, each apart. A device
+    /// that can't reach the memory of the owner is refused.
     pub(crate) fn set_access(
         &mut self,
         settings: &Settings,

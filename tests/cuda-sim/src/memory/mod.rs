@@ -8,7 +8,8 @@
 //! | `plain` | `cuMemAlloc` |
 //! | `reach` | which bytes of the store a copy or a fill touches, and whether its device may |
 //!
-//! Rules cite the CUDA Driver API by function. Every function checks first and acts after, so a refusal changes nothing.
+//! Rules cite the CUDA Driver API by function. Every function checks first and acts after, so a refusal changes
+//! nothing.
 
 mod mappings;
 mod physical;

@@ -26,8 +26,8 @@ pub(crate) struct Piece {
 }
 
 impl Memory {
-    /// The pieces that a range shows, in order; `CUDA_ERROR_INVALID_VALUE` where it is not mapped, or not for that device
-    /// and wish. The context lives.
+    /// The pieces that a range shows, in order; `CUDA_ERROR_INVALID_VALUE` where it is not mapped, or not for that
+    /// device and wish. The context lives.
     pub(crate) fn pieces(&self, device: i32, base: u64, bytes: u64, wish: Wish) -> Answer<Vec<Piece>> {
         let end = base.checked_add(bytes).ok_or(Code::INVALID_VALUE)?;
         let mut pieces = Vec::new();

@@ -8,7 +8,8 @@ use leasehold_host_memory::sys::{Counting, page_bytes};
 
 impl Memory {
     /// `cuMemAddressReserve`: size and hint are multiples of the page size of the host, the alignment is a power of two
-    /// or 0, flags are 0. The hint is one: it is not followed. Where address space runs out: `CUDA_ERROR_OUT_OF_MEMORY`.
+    /// or 0, flags are 0. The hint is one: it is not followed. Where address space runs out:
+    /// `CUDA_ERROR_OUT_OF_MEMORY`.
     pub(crate) fn reserve(
         &mut self,
         settings: &Settings,

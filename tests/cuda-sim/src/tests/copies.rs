@@ -1,5 +1,5 @@
-//! CUDA Driver API, `cuMemcpyHtoD` and its kin, `cuMemsetD8`, `cuMemAlloc`, `cuMemFree`; CUDA Programming Guide, Virtual
-//! Aliasing Support.
+//! CUDA Driver API, `cuMemcpyHtoD` and its kin, `cuMemsetD8`, `cuMemAlloc`, `cuMemFree`; CUDA Programming Guide,
+//! Virtual Aliasing Support.
 
 use super::*;
 use crate::memory::Wish;
