@@ -144,7 +144,9 @@ impl Simulation {
     /// What a kernel's load or store does: where its device may not, the context is poisoned: CUDA Driver API,
     /// `CUresult`, `CUDA_ERROR_ILLEGAL_ADDRESS`.
     pub(crate) fn touch(&mut self, device: i32, address: u64, wish: Wish) -> Answer<()> {
-        if self.memory.pieces(device, address, 1, wish).is_err() {
+        // A plain allocation is its own device's, until peer access is enabled, which nothing here does.
+        let foreign = self.memory.allocation_owner(address).is_some_and(|owner| owner != device);
+        if foreign || self.memory.pieces(device, address, 1, wish).is_err() {
             self.contexts.poison(device, Code::ILLEGAL_ADDRESS)?;
             return Err(Code::ILLEGAL_ADDRESS);
         }

@@ -56,6 +56,12 @@ impl Memory {
         Ok(())
     }
 
+    /// Whose memory an address is, where it lies in a plain allocation.
+    pub(crate) fn allocation_owner(&self, address: u64) -> Option<i32> {
+        let (base, allocation) = self.allocations.range(..=address).next_back()?;
+        (address - base < allocation.requested).then_some(allocation.device)
+    }
+
     /// Ends the allocations of a device whose context ended: `cuDevicePrimaryCtxReset`.
     pub(crate) fn end_allocations(&mut self, device: i32) {
         let bases: Vec<_> =

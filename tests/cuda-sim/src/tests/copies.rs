@@ -89,6 +89,15 @@ fn a_kernel_without_access_poisons_its_context_and_no_other() {
 }
 
 #[test]
+fn a_kernel_of_another_device_does_not_reach_a_plain_allocation() {
+    let mut simulation = ready();
+    let base = call(&mut simulation, |memory, settings, device| memory.allocate(settings, device, 1000)).unwrap();
+    simulation.contexts.retain(1);
+    assert_eq!(simulation.touch(0, base, Wish::Write), Ok(()));
+    assert_eq!(simulation.touch(1, base, Wish::Read), Err(Code::ILLEGAL_ADDRESS));
+}
+
+#[test]
 fn copies_that_overlap_are_a_violation() {
     let mut simulation = ready();
     let (base, _) = mapped(&mut simulation, 1);
