@@ -1,0 +1,93 @@
+//! The primary context of one device: retained once for this library in the process, released with its last user, and
+//! made current around each call.
+#![expect(unsafe_code, reason = "owns a retain of a context, and makes it current")]
+
+use crate::error::Fault;
+use crate::sys::{Calls, Opaque};
+use crate::troubles;
+use std::ffi::{c_int, c_void};
+use std::marker::PhantomData;
+use std::ptr::NonNull;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+/// The contexts that are retained: one for each device. Its lock is held over the retain, which may take long, and over
+/// nothing else.
+static RETAINED: Mutex<Vec<Weak<Context>>> = Mutex::new(Vec::new());
+
+/// A retained primary context.
+#[derive(Debug)]
+pub(crate) struct Context {
+    calls: &'static Calls,
+    pub(crate) ordinal: u32,
+    /// The `CUdevice`.
+    pub(crate) device: c_int,
+    /// Invariant 1: `cuDevicePrimaryCtxRetain` answered it for this value, which releases it once, on drop.
+    raw: NonNull<c_void>,
+}
+
+// SAFETY: the handle is only handed to the driver, whose context may be current to any number of threads, and be
+// released by any: CUDA Driver API, Context Management. The rest is plain values.
+unsafe impl Send for Context {}
+// SAFETY: as above; nothing in it changes.
+unsafe impl Sync for Context {}
+
+impl Context {
+    /// The context of a device: the one that is retained already, or retained now.
+    pub(crate) fn retain(calls: &'static Calls, ordinal: u32) -> Result<Arc<Self>, Fault> {
+        let mut retained = RETAINED.lock().unwrap_or_else(PoisonError::into_inner);
+        retained.retain(|known| known.strong_count() > 0);
+        if let Some(known) = retained.iter().filter_map(Weak::upgrade).find(|known| known.ordinal == ordinal) {
+            return Ok(known);
+        }
+        let device = calls.device(ordinal)?;
+        let context = Arc::new(Self { calls, ordinal, device, raw: calls.retain_context(device)? });
+        retained.push(Arc::downgrade(&context));
+        Ok(context)
+    }
+
+    /// Makes it current on this thread until the answer is dropped.
+    pub(crate) fn bind(&self) -> Result<Bound<'_>, Fault> {
+        let before = self.calls.current()?;
+        let ours = self.raw.as_ptr();
+        if before == ours {
+            return Ok(Bound { calls: self.calls, before: None, context: PhantomData });
+        }
+        // SAFETY: retained (1).
+        unsafe { self.calls.set_current(ours) }?;
+        Ok(Bound { calls: self.calls, before: Some(before), context: PhantomData })
+    }
+}
+
+impl Drop for Context {
+    /// The context itself lives on where others retain it.
+    fn drop(&mut self) {
+        // SAFETY: retained for this value, and not released before (1).
+        if unsafe { self.calls.release_context(self.device) }.is_err() {
+            troubles::count_drop_failed();
+        }
+    }
+}
+
+/// A device's context is current on this thread while this value lives; then what was current before is again. Values
+/// nest: drop the later one first.
+#[derive(Debug)]
+#[must_use = "the context is current while this value lives"]
+pub struct Bound<'device> {
+    calls: &'static Calls,
+    /// What to put back: nothing where the context was current already, null where none was.
+    ///
+    /// Invariant 2: the driver answered it on this thread as the current context. The pointer keeps the value on its
+    /// thread.
+    before: Option<Opaque>,
+    context: PhantomData<&'device Context>,
+}
+
+impl Drop for Bound<'_> {
+    fn drop(&mut self) {
+        let Some(before) = self.before else { return };
+        // SAFETY: null, or the driver's own (2).
+        if unsafe { self.calls.set_current(before) }.is_err() {
+            troubles::count_context_not_restored();
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! One device: what it is, and what can be made on it. Copies share its context.
+
+use crate::context::{Bound, Context};
+use crate::device_memory::DeviceMemory;
+use crate::error::Fault;
+use crate::physical::PhysicalHandle;
+use crate::properties::{Granularity, Properties};
+use crate::reservation::Reservation;
+use crate::span;
+use crate::sys::{Calls, VIRTUAL_MEMORY_SUPPORTED};
+use std::sync::Arc;
+
+/// One device, whose primary context is retained while this value or anything made through it lives.
+#[derive(Clone, Debug)]
+pub struct Device {
+    pub(crate) calls: &'static Calls,
+    pub(crate) context: Arc<Context>,
+}
+
+/// The memory of a device, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemoryInfo {
+    /// What nobody uses, other processes included.
+    pub free: u64,
+    /// All of it.
+    pub total: u64,
+}
+
+impl Device {
+    pub(crate) fn open(calls: &'static Calls, ordinal: u32) -> Result<Self, Fault> {
+        Ok(Self { calls, context: Context::retain(calls, ordinal)? })
+    }
+
+    /// Its ordinal, by which the driver counts it.
+    #[must_use]
+    pub fn ordinal(&self) -> u32 {
+        self.context.ordinal
+    }
+
+    /// Makes its context current on this thread until the answer is dropped, so that the calls in between find it so:
+    /// one call for each of them is saved, or two where another context was current. Every call does this for itself.
+    ///
+    /// # Errors
+    ///
+    /// What the driver answers.
+    pub fn bind(&self) -> Result<Bound<'_>, Fault> {
+        self.context.bind()
+    }
+
+    /// One or more calls with its context current.
+    pub(crate) fn run<T>(&self, act: impl FnOnce(&Calls) -> Result<T, Fault>) -> Result<T, Fault> {
+        let _bound = self.context.bind()?;
+        act(self.calls)
+    }
+
+    /// Its name, as the driver gives it.
+    ///
+    /// # Errors
+    ///
+    /// What the driver answers; this and the following calls leave nothing behind when they fail.
+    pub fn name(&self) -> Result<String, Fault> {
+        self.calls.device_name(self.context.device)
+    }
+
+    /// All its memory, in bytes.
+    ///
+    /// # Errors
+    ///
+    /// What the driver answers.
+    pub fn total_bytes(&self) -> Result<u64, Fault> {
+        self.calls.total_bytes(self.context.device)
+    }
+
+    /// What is free of its memory at this moment.
+    ///
+    /// # Errors
+    ///
+    /// What the driver answers.
+    pub fn memory(&self) -> Result<MemoryInfo, Fault> {
+        self.run(Calls::info).map(|(free, total)| MemoryInfo { free, total })
+    }
+
+    /// Whether it has virtual memory management: without it nothing can be reserved or mapped.
+    ///
+    /// # Errors
+    ///
+    /// What the driver answers.
+    pub fn supports_virtual_memory(&self) -> Result<bool, Fault> {
+        self.calls.attribute(VIRTUAL_MEMORY_SUPPORTED, self.context.device).map(|value| value != 0)
+    }
+
+    /// Whether it can reach the memory of `peer`.
+    ///
+    /// # Errors
+    ///
+    /// What the driver answers.
+    pub fn can_reach(&self, peer: &Device) -> Result<bool, Fault> {
+        self.calls.can_reach(self.context.device, peer.context.device)
+    }
+
+    /// Which sizes memory of exactly these properties comes in.
+    ///
+    /// # Errors
+    ///
+    /// What the driver answers.
+    pub fn granularity(&self, properties: Properties) -> Result<Granularity, Fault> {
+        let prop = properties.raw();
+        self.run(|calls| {
+            Ok(Granularity { minimum: calls.granularity(&prop, 0)?, recommended: calls.granularity(&prop, 1)? })
+        })
+    }
+
+    /// Takes address space: whole granules, at a multiple of `align`, a power of two.
+    ///
+    /// # Errors
+    ///
+    /// What the driver answers; where address space runs out its kind is
+    /// [`AddressSpaceExhausted`](leasehold_plugin_api::ErrorKind::AddressSpaceExhausted).
+    pub fn reserve(&self, bytes: u64, align: u64) -> Result<Reservation, Fault> {
+        Reservation::reserve(self, bytes, align)
+    }
+
+    /// Makes physical memory: a multiple of the minimum granularity of these properties.
+    ///
+    /// # Errors
+    ///
+    /// What the driver answers; where memory runs out its kind is
+    /// [`OutOfMemory`](leasehold_plugin_api::ErrorKind::OutOfMemory).
+    pub fn create(&self, properties: Properties, bytes: u64) -> Result<PhysicalHandle, Fault> {
+        PhysicalHandle::create(self, properties, bytes)
+    }
+
+    /// Makes a plain allocation (`cuMemAlloc`), which its device and every peer may copy to and from.
+    ///
+    /// # Errors
+    ///
+    /// What the driver answers.
+    pub fn allocate(&self, bytes: u64) -> Result<DeviceMemory, Fault> {
+        DeviceMemory::allocate(self, bytes)
+    }
+
+    /// Waits until what this library's fills and copies began on this device is done: an event behind them on the
+    /// default stream, where they go. It doesn't wait for streams that were made non-blocking.
+    ///
+    /// # Errors
+    ///
+    /// What the driver answers: sticky codes of earlier work too, and 900 and its kin while somebody captures a graph.
+    pub fn wait_for_default_stream(&self) -> Result<(), Fault> {
+        self.run(span::wait_for_default_stream)
+    }
+
+    /// Waits until all work in its context is done, whatever stream it was given to (`cuCtxSynchronize`).
+    ///
+    /// This is the one to publish a prefix with: an engine's kernels wrote it, on streams that nobody told us of, and a
+    /// second mapping of the same memory is coherent only once the operation that wrote has completed: CUDA Programming
+    /// Guide, Virtual Aliasing Support. It waits for a step that is under way as well, so seal between steps. It must
+    /// not be called while a graph is captured.
+    ///
+    /// # Errors
+    ///
+    /// What the driver answers, sticky codes of earlier work too.
+    pub fn wait_for_all(&self) -> Result<(), Fault> {
+        self.run(Calls::synchronise)
+    }
+}

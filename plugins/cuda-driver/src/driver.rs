@@ -1,0 +1,104 @@
+//! The driver, found and initialised: [`Driver::open`], and the devices that it shows.
+
+use crate::device::Device;
+use crate::error::{Fault, code};
+use crate::library;
+use crate::sys::Calls;
+use leasehold_plugin_api::{BackingError, ErrorKind};
+use std::path::Path;
+use std::sync::OnceLock;
+
+/// The CUDA driver of this process, initialised, with at least one device. Copies are the same driver.
+#[derive(Clone, Copy, Debug)]
+pub struct Driver {
+    calls: &'static Calls,
+    devices: u32,
+}
+
+impl Driver {
+    /// Finds the driver, by its usual names or at a path, checks that it has every function that is needed, initialises
+    /// it, and counts its devices. A process has one driver: the first that is found.
+    ///
+    /// # Errors
+    ///
+    /// [`Unavailable`](ErrorKind::Unavailable), always, with what was tried and what to do: no library, one that is no
+    /// driver, a symbol that is missing, no device, a stub, a driver that doesn't match its kernel module or its
+    /// device.
+    pub fn open(library: Option<&Path>) -> Result<Self, BackingError> {
+        static CALLS: OnceLock<Calls> = OnceLock::new();
+        let found = library::find(library)?;
+        let calls = CALLS.get_or_init(|| found);
+        let devices = calls.init().and_then(|()| calls.device_count()).map_err(|fault| refusal(calls, fault))?;
+        if devices == 0 {
+            return Err(refusal(calls, Fault::new("cuDeviceGetCount", code::NO_DEVICE)));
+        }
+        Ok(Self { calls, devices })
+    }
+
+    /// How many devices it shows this process; ordinals are below it.
+    #[must_use]
+    pub fn device_count(&self) -> u32 {
+        self.devices
+    }
+
+    /// The version of CUDA that the driver supports, such as `12.8`.
+    ///
+    /// # Errors
+    ///
+    /// What the driver answers.
+    pub fn version(&self) -> Result<String, Fault> {
+        self.calls.version().map(library::dotted)
+    }
+
+    /// A device, whose primary context is retained while the answer or anything made through it lives.
+    ///
+    /// # Errors
+    ///
+    /// [`Unavailable`](ErrorKind::Unavailable) for an ordinal that no device has, and for a device that can't be used;
+    /// else of the kind of the [`Fault`], [`OutOfMemory`](ErrorKind::OutOfMemory) among them: a context takes memory of
+    /// the device.
+    pub fn device(&self, ordinal: u32) -> Result<Device, BackingError> {
+        if ordinal >= self.devices {
+            let message = format!(
+                "device {ordinal} is not here: the CUDA driver shows this process {} of them, counted from 0; lower the \
+                 ordinal or widen CUDA_VISIBLE_DEVICES",
+                self.devices
+            );
+            return Err(BackingError::new(ErrorKind::Unavailable, message));
+        }
+        Device::open(self.calls, ordinal).map_err(|fault| {
+            let kind = match fault.code {
+                code::DEVICE_UNAVAILABLE => ErrorKind::Unavailable,
+                _ => fault.kind(),
+            };
+            let advice = "see nvidia-smi for its state (compute mode, memory, errors)";
+            fault.into_error_of(kind, format!("device {ordinal} can't be used"), advice)
+        })
+    }
+}
+
+/// Why the driver can't be used, and what to do.
+fn refusal(calls: &Calls, fault: Fault) -> BackingError {
+    let advice = match fault.code {
+        code::NO_DEVICE => {
+            "it shows no device: check nvidia-smi and CUDA_VISIBLE_DEVICES, and in a container pass the devices through"
+                .to_owned()
+        }
+        code::STUB_LIBRARY => {
+            "the library is the toolkit's stub, which only serves to link: take its folder (…/lib64/stubs) out of \
+             LD_LIBRARY_PATH, or install the driver"
+                .to_owned()
+        }
+        code::SYSTEM_DRIVER_MISMATCH => {
+            "libcuda.so and the kernel's module are of different versions: reboot, or reload the module".to_owned()
+        }
+        code::COMPAT_NOT_SUPPORTED_ON_DEVICE => {
+            "the compatibility libcuda.so doesn't support this device: take it out of LD_LIBRARY_PATH".to_owned()
+        }
+        _ => "check nvidia-smi and the kernel's log".to_owned(),
+    };
+    let version =
+        calls.version().map_or_else(|_| String::new(), |version| format!(" of CUDA {}", library::dotted(version)));
+    let what = format!("the CUDA driver{version} can't be used");
+    fault.into_error_of(ErrorKind::Unavailable, what, advice)
+}

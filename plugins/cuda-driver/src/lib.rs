@@ -1,0 +1,55 @@
+//! What Leasehold's CUDA backings share: finding the driver, its calls on memory, and owning types over them.
+//!
+//! ```text
+//! a backing ─► Driver ──► Device ──┬─► Reservation ──► map, unmap, set_access      address space of the device
+//!               │            │     ├─► PhysicalHandle                              physical memory
+//!            library         │     ├─► DeviceMemory                                a plain allocation
+//!          (finds it)     context  └─► Span  read, write, fill, copy               bytes of any of them
+//!               └────────────┴──────────┴─► sys ──► the driver, found at run time
+//! ```
+//!
+//! In: plain values. Out: a [`Fault`] where the driver refuses, which names the call and its code; [`Driver::open`] and
+//! [`Driver::device`] answer the host's own errors, of kind `Unavailable` where the driver or a device isn't here.
+//!
+//! The driver is found at run time, through cudarc's loader, and everything builds without it. cudarc's functions panic
+//! where the library or a symbol is missing, and answer an enumeration that an unknown code makes undefined; so only
+//! its loader and its plain structs are used, after asking, and each function is called through a pointer that answers
+//! a number.
+//!
+//! **Contexts.** Each device's primary context is retained once for this library in the process, and released when the
+//! last value that needs it is gone. Every call makes it current on the calling thread and puts back what was current
+//! before, so other code on that thread never notices. Where it is current already, that is one call that reads a
+//! variable of the thread; else three. A backing that makes many calls holds [`Device::bind`] around them.
+//!
+//! **Closing.** Each owning type has `close(self)`, which gives the value back with the [`Fault`] where the driver
+//! refuses. Drop does its best, and what it could not do [`troubles`] counts. Nothing tracks which ranges are mapped:
+//! that is the backing's own knowledge, and the order is unmap, release, free the addresses.
+//!
+//! Everything may be used from any thread; nothing panics. Waiting happens in the two functions that say so, and in
+//! copies to the host.
+
+mod context;
+mod device;
+mod device_memory;
+mod driver;
+mod error;
+mod library;
+mod physical;
+mod properties;
+mod read_only;
+mod reservation;
+mod span;
+mod sys;
+mod troubles;
+
+pub use context::Bound;
+pub use device::{Device, MemoryInfo};
+pub use device_memory::DeviceMemory;
+pub use driver::Driver;
+pub use error::Fault;
+pub use physical::PhysicalHandle;
+pub use properties::{Access, Grant, Granularity, Properties};
+pub use read_only::ReadOnlySupport;
+pub use reservation::Reservation;
+pub use span::Span;
+pub use troubles::{Troubles, troubles};

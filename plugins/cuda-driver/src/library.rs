@@ -1,0 +1,135 @@
+//! Finds the driver's library and its functions: a path or nothing in, the table of functions out, or the refusal that
+//! says what was tried and what to install. Nothing is initialised here.
+//!
+//! Which library the process uses is settled once: cudarc's loader takes the first of its names that opens, and keeps
+//! it. A path is opened before it is asked, so that it finds that library under its name (its `SONAME`); a library
+//! whose name isn't one of those, and one that comes after another, are refused.
+#![expect(unsafe_code, reason = "opens a library and looks its functions up")]
+
+use crate::sys::Calls;
+use cudarc::driver::sys as loader;
+use leasehold_plugin_api::{BackingError, ErrorKind};
+use libloading::Library;
+use libloading::os::unix;
+use std::fmt::Display;
+use std::mem::ManuallyDrop;
+use std::path::Path;
+
+const INSTALL: &str =
+    "install the NVIDIA driver (it brings libcuda.so.1), and in a container pass the devices through (--gpus all)";
+
+/// What opens a path: every symbol now, so that one that is missing is told here and not by a later call that ends the
+/// process; and none of them for other libraries, since this one's are always asked of its handle, and a stand-in must
+/// not come between a program and its driver.
+const FLAGS: i32 = unix::RTLD_NOW | unix::RTLD_LOCAL;
+
+/// The functions of the driver.
+///
+/// # Errors
+///
+/// [`Unavailable`](ErrorKind::Unavailable): no library, a library that is no driver or lacks a symbol, another library
+/// than the one at that path.
+pub(crate) fn find(path: Option<&Path>) -> Result<Calls, BackingError> {
+    let wanted = path.map(open).transpose()?;
+    let calls = find_by_name(path)?;
+    match (wanted, path) {
+        (Some(wanted), Some(path)) if !wanted.is_same(&calls) => Err(unavailable(format!(
+            "{} is not the CUDA driver that this process uses; the one that is found by name came first, or this one's \
+             name (SONAME) is not libcuda.so or libcuda.so.1: name that path first, in a fresh process",
+            path.display()
+        ))),
+        _ => Ok(calls),
+    }
+}
+
+/// Opens the library at a path, and keeps it for ever where it is a driver: another one would be closed again, so that
+/// it can't stand in for the driver by its name.
+fn open(path: &Path) -> Result<Calls, BackingError> {
+    // SAFETY: whoever names a path vouches for the code that runs when its library is loaded.
+    let opened = unsafe { unix::Library::open(Some(path), FLAGS) };
+    let refused = |why: &dyn Display| unavailable(format!("no CUDA driver at {}: {why}", path.display()));
+    let library = Library::from(opened.map_err(|error| refused(&innermost(&error)))?);
+    // SAFETY: whoever names a path vouches that the driver's functions are behind their names; it stays loaded, below.
+    let found = unsafe { Calls::find(&library) };
+    let calls = found.map_err(|symbol| {
+        let version = version_of(&library);
+        refused(&format!(
+            "it lacks the symbol {symbol}{version}; name the driver's own libcuda.so.1, of CUDA 11.0 or newer"
+        ))
+    })?;
+    let _ = ManuallyDrop::new(library);
+    Ok(calls)
+}
+
+/// The library that cudarc's loader finds, or has found.
+fn find_by_name(path: Option<&Path>) -> Result<Calls, BackingError> {
+    // SAFETY: opening a library of one of the driver's names runs the driver's initialisers, which is what is wanted.
+    if !unsafe { loader::is_culib_present() } {
+        return Err(absent(path));
+    }
+    // SAFETY: as above; a library of such a name was there just now, so this doesn't panic.
+    let library = unsafe { loader::culib() };
+    // SAFETY: the library has the driver's name, and cudarc's loader keeps it for ever.
+    unsafe { Calls::find(library) }.map_err(|symbol| {
+        let version = version_of(library);
+        unavailable(format!(
+            "the CUDA driver lacks the symbol {symbol}{version}: it is older than CUDA 11.0, or a stub; update the \
+             NVIDIA driver"
+        ))
+    })
+}
+
+/// No library of any of the driver's names.
+fn absent(path: Option<&Path>) -> BackingError {
+    if let Some(path) = path {
+        return unavailable(format!(
+            "{} is no CUDA driver by its name (SONAME), which has to be libcuda.so or libcuda.so.1; name the \
+             driver's own file",
+            path.display()
+        ));
+    }
+    // SAFETY: as in `find_by_name`; it was not there just now.
+    let why = match unsafe { unix::Library::open(Some("libcuda.so.1"), FLAGS) } {
+        Ok(_) => "it appeared just now".to_owned(),
+        Err(error) => innermost(&error),
+    };
+    unavailable(format!("no CUDA driver: tried libcuda.so, libcuda.so.1 and their older names ({why}); {INSTALL}"))
+}
+
+/// The version of a driver that lacks something, where it has as much as that.
+fn version_of(library: &Library) -> String {
+    type Version = unsafe extern "C" fn(*mut i32) -> u32;
+    // SAFETY: the function of that name has these parameters: CUDA Driver API, `cuDriverGetVersion`.
+    let Ok(function) = (unsafe { library.get::<Version>(b"cuDriverGetVersion\0") }) else { return String::new() };
+    let mut version = 0;
+    // SAFETY: as above, with an out-parameter that lives. It needs no cuInit.
+    match unsafe { function(&raw mut version) } {
+        0 => format!(" (it is of CUDA {})", dotted(version)),
+        _ => String::new(),
+    }
+}
+
+/// 12080 as 12.8: CUDA Driver API, `cuDriverGetVersion`.
+pub(crate) fn dotted(version: i32) -> String {
+    format!("{}.{}", version.wrapping_div(1000), version.wrapping_rem(1000).wrapping_div(10))
+}
+
+/// The dynamic linker's own words: libloading's only name the call.
+fn innermost(error: &dyn std::error::Error) -> String {
+    error.source().map_or_else(|| error.to_string(), innermost)
+}
+
+fn unavailable(message: String) -> BackingError {
+    BackingError::new(ErrorKind::Unavailable, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_version_reads_as_people_write_it() {
+        assert_eq!(dotted(12_080), "12.8");
+        assert_eq!(dotted(13_010), "13.1");
+    }
+}

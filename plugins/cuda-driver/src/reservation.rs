@@ -1,0 +1,158 @@
+//! One owned range of device addresses, and what is mapped in it: made by cuMemAddressReserve, given back by
+//! [`Reservation::close`] or on drop.
+//!
+//! In: offsets and sizes in bytes. Out: the base address, and a [`Fault`] where the driver refuses. Offsets that leave
+//! the reservation answer `CUDA_ERROR_INVALID_VALUE`; nothing panics. It doesn't know what is mapped: its owner does.
+#![expect(unsafe_code, reason = "owns the addresses that it maps, unmaps and frees")]
+
+use crate::device::Device;
+use crate::error::{Fault, code};
+use crate::physical::PhysicalHandle;
+use crate::properties::{self, Access, Grant};
+use crate::span::Span;
+use crate::troubles;
+use leasehold_plugin_api::Address;
+
+/// One owned range of device addresses, with nothing mapped at first.
+#[derive(Debug)]
+pub struct Reservation {
+    device: Device,
+    /// Invariant 1: until `ended`, `base` and `bytes` are what `cuMemAddressReserve` answered for this value alone.
+    base: Address,
+    /// See invariant 1.
+    bytes: u64,
+    ended: bool,
+}
+
+impl Reservation {
+    pub(crate) fn reserve(device: &Device, bytes: u64, align: u64) -> Result<Self, Fault> {
+        let base = device.run(|calls| calls.reserve(bytes, align))?;
+        Ok(Self { device: device.clone(), base, bytes, ended: false })
+    }
+
+    /// Where it begins.
+    #[must_use]
+    pub fn base(&self) -> Address {
+        self.base
+    }
+
+    /// Its size.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// The device that it was made on.
+    #[must_use]
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// Where a part of it begins.
+    fn part(&self, call: &'static str, offset: u64, bytes: u64) -> Result<Address, Fault> {
+        let outside = Fault::new(call, code::INVALID_VALUE);
+        let end = offset.checked_add(bytes).ok_or(outside)?;
+        if end > self.bytes {
+            return Err(outside);
+        }
+        self.base.checked_add(offset).ok_or(outside)
+    }
+
+    /// A part of it, to read, write, fill and copy what is mapped there.
+    ///
+    /// # Errors
+    ///
+    /// `CUDA_ERROR_INVALID_VALUE` for a part that doesn't lie within it.
+    pub fn span(&self, offset: u64, bytes: u64) -> Result<Span<'_>, Fault> {
+        let base = self.part("a range outside its reservation", offset, bytes)?;
+        // SAFETY: within the reservation (1), whose addresses are the device's, and nobody else's while it is borrowed.
+        Ok(unsafe { Span::new(&self.device, base, bytes) })
+    }
+
+    /// Maps all of a physical memory, where nothing is mapped. No device can reach it there until access is set.
+    ///
+    /// # Errors
+    ///
+    /// What the driver answers; then nothing is mapped.
+    pub fn map(&self, offset: u64, memory: &PhysicalHandle) -> Result<(), Fault> {
+        let base = self.part("cuMemMap", offset, memory.bytes())?;
+        // SAFETY: within the reservation (1); the handle is live, since its value is.
+        self.device.run(|calls| unsafe { calls.map(base, memory.bytes(), memory.raw()) })
+    }
+
+    /// Unmaps a range that one mapping or several touching ones make up exactly. Memory that nothing refers to any more
+    /// is freed.
+    ///
+    /// The driver doesn't order this against work that was not submitted yet: whoever uses the range has stopped
+    /// before.
+    ///
+    /// # Errors
+    ///
+    /// What the driver answers.
+    pub fn unmap(&self, offset: u64, bytes: u64) -> Result<(), Fault> {
+        let base = self.part("cuMemUnmap", offset, bytes)?;
+        // SAFETY: within the reservation (1).
+        self.device.run(|calls| unsafe { calls.unmap(base, bytes) })
+    }
+
+    /// Says what devices may do with a range that is mapped throughout and holds whole mappings: a contiguous run, in
+    /// one call. A device that isn't named keeps what it had: nothing, on a fresh mapping, and that goes for the owner
+    /// too.
+    ///
+    /// # Errors
+    ///
+    /// What the driver answers; [`Unsupported`](leasehold_plugin_api::ErrorKind::Unsupported) where a device doesn't
+    /// know the access.
+    pub fn set_access(&self, offset: u64, bytes: u64, grants: &[Grant]) -> Result<(), Fault> {
+        let base = self.part("cuMemSetAccess", offset, bytes)?;
+        let descriptions: Vec<_> = grants.iter().map(|grant| grant.raw()).collect();
+        // SAFETY: within the reservation (1).
+        self.device.run(|calls| unsafe { calls.set_access(base, bytes, &descriptions) })
+    }
+
+    /// What a device may do at an offset, where something is mapped.
+    ///
+    /// # Errors
+    ///
+    /// What the driver answers, for an offset where nothing is mapped above all.
+    pub fn access(&self, offset: u64, ordinal: u32) -> Result<Option<Access>, Fault> {
+        let address = self.part("cuMemGetAccess", offset, 1)?;
+        let location = properties::device(ordinal);
+        // As in `CUmemAccess_flags`.
+        match self.device.run(|calls| calls.access(&location, address))? {
+            1 => Ok(Some(Access::ReadOnly)),
+            3 => Ok(Some(Access::ReadWrite)),
+            _ => Ok(None),
+        }
+    }
+
+    /// Gives the addresses back. All of it has to be unmapped before.
+    ///
+    /// # Errors
+    ///
+    /// The reservation itself, with what the driver answers. After a fault of a kind that leaves doubt nobody can tell
+    /// whether it was given back.
+    pub fn close(mut self) -> Result<(), (Self, Fault)> {
+        match self.free() {
+            Ok(()) => {
+                self.ended = true;
+                Ok(())
+            }
+            Err(fault) => Err((self, fault)),
+        }
+    }
+
+    fn free(&self) -> Result<(), Fault> {
+        // SAFETY: the reservation is this value's (1), by the checks in `close` and drop, and no span borrows it.
+        self.device.run(|calls| unsafe { calls.free_addresses(self.base, self.bytes) })
+    }
+}
+
+impl Drop for Reservation {
+    /// For the ways out of a failed creation. Whoever has someone to tell calls [`Reservation::close`].
+    fn drop(&mut self) {
+        if !self.ended && self.free().is_err() {
+            troubles::count_drop_failed();
+        }
+    }
+}

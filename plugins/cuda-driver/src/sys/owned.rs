@@ -1,0 +1,148 @@
+//! Calls that need values which are alive, or the caller's own: each says which.
+//!
+//! In every function invariants 1 and 2 are those of [`Calls`].
+#![expect(unsafe_code, reason = "calls the driver's functions")]
+
+use super::table::{Calls, named};
+use super::{Opaque, length, outcome, raw};
+use crate::error::Fault;
+use leasehold_plugin_api::Address;
+use std::ffi::c_int;
+
+impl Calls {
+    /// # Safety
+    ///
+    /// The caller has retained this device's context once more than it has released it.
+    pub(crate) unsafe fn release_context(&self, device: c_int) -> Result<(), Fault> {
+        // SAFETY: the function (1, 2); the retain is the caller's to end.
+        outcome(named::release_context, unsafe { (self.release_context)(device) })
+    }
+
+    /// # Safety
+    ///
+    /// The context is null, or one that the driver handed out.
+    pub(crate) unsafe fn set_current(&self, context: Opaque) -> Result<(), Fault> {
+        // SAFETY: the function (1, 2); the context is the driver's own.
+        outcome(named::set_current, unsafe { (self.set_current)(context) })
+    }
+
+    /// # Safety
+    ///
+    /// The caller owns the reservation of exactly this address and size, and nothing uses its addresses any more.
+    pub(crate) unsafe fn free_addresses(&self, base: Address, bytes: u64) -> Result<(), Fault> {
+        let bytes = length(named::free_addresses, bytes)?;
+        // SAFETY: the function (1, 2); the reservation is the caller's to end.
+        outcome(named::free_addresses, unsafe { (self.free_addresses)(base.get(), bytes) })
+    }
+
+    /// # Safety
+    ///
+    /// The handle is live, and the caller has a reference to end.
+    pub(crate) unsafe fn release(&self, handle: u64) -> Result<(), Fault> {
+        // SAFETY: the function (1, 2); the reference is the caller's to end.
+        outcome(named::release, unsafe { (self.release)(handle) })
+    }
+
+    /// # Safety
+    ///
+    /// The caller owns the reservation around the range, and the handle is live.
+    pub(crate) unsafe fn map(&self, base: Address, bytes: u64, handle: u64) -> Result<(), Fault> {
+        let bytes = length(named::map, bytes)?;
+        // SAFETY: the function (1, 2), with the only offset and flags that there are; range and handle are the
+        // caller's.
+        outcome(named::map, unsafe { (self.map)(base.get(), bytes, 0, handle, 0) })
+    }
+
+    /// # Safety
+    ///
+    /// The caller owns the reservation around the range.
+    pub(crate) unsafe fn unmap(&self, base: Address, bytes: u64) -> Result<(), Fault> {
+        let bytes = length(named::unmap, bytes)?;
+        // SAFETY: the function (1, 2); the range is the caller's.
+        outcome(named::unmap, unsafe { (self.unmap)(base.get(), bytes) })
+    }
+
+    /// # Safety
+    ///
+    /// The caller owns the reservation around the range.
+    pub(crate) unsafe fn set_access(
+        &self,
+        base: Address,
+        bytes: u64,
+        descriptions: &[raw::CUmemAccessDesc],
+    ) -> Result<(), Fault> {
+        let bytes = length(named::set_access, bytes)?;
+        let (first, count) = (descriptions.as_ptr(), descriptions.len());
+        // SAFETY: the function (1, 2), with a slice that lives; the range is the caller's.
+        outcome(named::set_access, unsafe { (self.set_access)(base.get(), bytes, first, count) })
+    }
+
+    /// # Safety
+    ///
+    /// The caller owns the allocation, and nothing uses it any more.
+    pub(crate) unsafe fn free(&self, base: Address) -> Result<(), Fault> {
+        // SAFETY: the function (1, 2); the allocation is the caller's to end.
+        outcome(named::free, unsafe { (self.free)(base.get()) })
+    }
+
+    /// # Safety
+    ///
+    /// As many bytes as `from` has, from `to` on, are the device's, and the caller's.
+    pub(crate) unsafe fn copy_in(&self, to: Address, from: &[u8]) -> Result<(), Fault> {
+        // SAFETY: the function (1, 2), with a slice that lives; the target is the caller's.
+        outcome(named::copy_in, unsafe { (self.copy_in)(to.get(), from.as_ptr(), from.len()) })
+    }
+
+    /// # Safety
+    ///
+    /// As many bytes as `to` has, from `from` on, are the device's, and the caller's.
+    pub(crate) unsafe fn copy_out(&self, to: &mut [u8], from: Address) -> Result<(), Fault> {
+        // SAFETY: the function (1, 2), which has written when it returns, with a slice that lives and is nobody else's;
+        // the source is the caller's.
+        outcome(named::copy_out, unsafe { (self.copy_out)(to.as_mut_ptr(), from.get(), to.len()) })
+    }
+
+    /// # Safety
+    ///
+    /// Both ranges are devices', and the caller's.
+    pub(crate) unsafe fn copy(&self, to: Address, from: Address, bytes: u64) -> Result<(), Fault> {
+        let bytes = length(named::copy, bytes)?;
+        // SAFETY: the function (1, 2); both ranges are the caller's.
+        outcome(named::copy, unsafe { (self.copy)(to.get(), from.get(), bytes) })
+    }
+
+    /// # Safety
+    ///
+    /// The range is the device's, and the caller's.
+    pub(crate) unsafe fn fill(&self, to: Address, bytes: u64, byte: u8) -> Result<(), Fault> {
+        let bytes = length(named::fill, bytes)?;
+        // SAFETY: the function (1, 2); the range is the caller's.
+        outcome(named::fill, unsafe { (self.fill)(to.get(), byte, bytes) })
+    }
+
+    /// Records it on the default stream.
+    ///
+    /// # Safety
+    ///
+    /// The event is live, and of the context that is current.
+    pub(crate) unsafe fn record_event(&self, event: Opaque) -> Result<(), Fault> {
+        // SAFETY: the function (1, 2), with the default stream; the event is the caller's.
+        outcome(named::record_event, unsafe { (self.record_event)(event, std::ptr::null_mut()) })
+    }
+
+    /// # Safety
+    ///
+    /// The event is live.
+    pub(crate) unsafe fn await_event(&self, event: Opaque) -> Result<(), Fault> {
+        // SAFETY: the function (1, 2); the event is the caller's.
+        outcome(named::await_event, unsafe { (self.await_event)(event) })
+    }
+
+    /// # Safety
+    ///
+    /// The event is live, and the caller's to end.
+    pub(crate) unsafe fn destroy_event(&self, event: Opaque) -> Result<(), Fault> {
+        // SAFETY: the function (1, 2); the event is the caller's to end.
+        outcome(named::destroy_event, unsafe { (self.destroy_event)(event) })
+    }
+}

@@ -1,0 +1,65 @@
+//! Address space: CUDA Driver API, `cuMemAddressReserve` and `cuMemAddressFree`.
+
+use super::Memory;
+use crate::codes::{Answer, Code};
+use crate::settings::Settings;
+use leasehold_host_memory::AddressSpace;
+use leasehold_host_memory::sys::{Counting, page_bytes};
+
+impl Memory {
+    /// `cuMemAddressReserve`: size and hint are multiples of the page size of the host, the alignment is a power of two
+    /// or 0, flags are 0. The hint is one: it is not followed. Where address space runs out:
+    /// `CUDA_ERROR_OUT_OF_MEMORY`.
+    pub(crate) fn reserve(
+        &mut self,
+        settings: &Settings,
+        bytes: u64,
+        align: u64,
+        hint: u64,
+        flags: u64,
+    ) -> Answer<u64> {
+        let page = page_bytes();
+        let whole_pages = bytes > 0 && bytes.is_multiple_of(page) && hint.is_multiple_of(page);
+        if !whole_pages || flags != 0 || !(align == 0 || align.is_power_of_two()) {
+            return Err(Code::INVALID_VALUE);
+        }
+        if self.reserved_bytes().saturating_add(bytes) > settings.address_space {
+            return Err(Code::OUT_OF_MEMORY);
+        }
+        let align = align.max(settings.granularity).max(page);
+        let space = AddressSpace::reserve(bytes, align, Counting::Uncounted).map_err(|_| Code::OUT_OF_MEMORY)?;
+        let base = space.base().get();
+        self.reservations.insert(base, space);
+        Ok(base)
+    }
+
+    /// `cuMemAddressFree`: exactly the address and the size of a reservation, in which nothing is mapped.
+    ///
+    /// Another size, or an address where nothing is reserved, is a mistake of the caller's books: a violation too.
+    pub(crate) fn free_addresses(&mut self, base: u64, bytes: u64) -> Answer<()> {
+        match self.reservations.get(&base).map(AddressSpace::bytes) {
+            Some(reserved) if reserved == bytes => {}
+            Some(reserved) => {
+                self.violation(format!("cuMemAddressFree: {bytes} bytes at {base:#x}, where {reserved} are reserved"));
+                return Err(Code::INVALID_VALUE);
+            }
+            None => {
+                self.violation(format!("cuMemAddressFree: no reservation begins at {base:#x}"));
+                return Err(Code::INVALID_VALUE);
+            }
+        }
+        if self.mappings.range(base..base + bytes).next().is_some() {
+            return Err(Code::INVALID_VALUE);
+        }
+        // Dropping it gives the addresses back.
+        self.reservations.remove(&base);
+        Ok(())
+    }
+
+    /// Whether a range lies within one reservation.
+    pub(super) fn is_reserved(&self, base: u64, bytes: u64) -> bool {
+        let Some(end) = base.checked_add(bytes) else { return false };
+        let Some((begin, space)) = self.reservations.range(..=base).next_back() else { return false };
+        end <= begin + space.bytes()
+    }
+}

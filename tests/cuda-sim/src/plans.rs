@@ -1,0 +1,62 @@
+//! Failures that a test planned: which call, the how-manieth from now, with which code, once or from then on.
+
+use crate::codes::Code;
+
+/// Whether a planned failure goes away after it struck.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lasting {
+    Once,
+    ForEver,
+}
+
+#[derive(Debug)]
+struct Plan {
+    /// A function, or the beginning of some functions' names and a star.
+    function: String,
+    /// Calls until it strikes; 1 is the next.
+    remaining: u64,
+    lasting: Lasting,
+    code: Code,
+}
+
+impl Plan {
+    fn matches(&self, function: &str) -> bool {
+        match self.function.strip_suffix('*') {
+            Some(beginning) => function.starts_with(beginning),
+            None => function == self.function,
+        }
+    }
+}
+
+/// All planned failures.
+#[derive(Debug, Default)]
+pub(crate) struct Plans(Vec<Plan>);
+
+impl Plans {
+    /// Plans one. `nth` counts from 1.
+    pub(crate) fn add(&mut self, function: &str, nth: u64, lasting: Lasting, code: Code) {
+        self.0.push(Plan { function: function.to_owned(), remaining: nth.max(1), lasting, code });
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    /// Counts a call down, and answers the code that it has to fail with. Where two plans strike at once the older one
+    /// decides.
+    pub(crate) fn strike(&mut self, function: &str) -> Option<Code> {
+        let mut struck = None;
+        self.0.retain_mut(|plan| {
+            if !plan.matches(function) {
+                return true;
+            }
+            if plan.remaining > 1 {
+                plan.remaining -= 1;
+                return true;
+            }
+            struck = struck.or(Some(plan.code));
+            plan.lasting == Lasting::ForEver
+        });
+        struck
+    }
+}

@@ -1,0 +1,96 @@
+//! What the simulated machine is like: from the environment at first, then as a test sets it.
+
+use crate::codes::{Answer, Code};
+use std::collections::BTreeSet;
+
+/// What fresh memory reads as, until a test sets another byte.
+pub(crate) const FRESH: u8 = 0xD1;
+
+/// As many devices as a test may ask for.
+const MOST_DEVICES: u64 = 16;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Settings {
+    pub(crate) devices: i32,
+    /// The bytes of each device.
+    pub(crate) memory: Vec<u64>,
+    /// The minimum granularity.
+    pub(crate) granularity: u64,
+    /// The recommended one.
+    pub(crate) recommended: u64,
+    /// The minimum granularity of memory that is capable of GPUDirect RDMA: it goes with the property struct.
+    pub(crate) rdma_granularity: u64,
+    /// Whether access can be set to read-only.
+    pub(crate) read_only: bool,
+    /// How much address space may be reserved.
+    pub(crate) address_space: u64,
+    pub(crate) fresh: u8,
+    /// As `cuDriverGetVersion` tells it: 1000 × major + 10 × minor.
+    pub(crate) version: i32,
+    /// `CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED`.
+    pub(crate) virtual_memory: bool,
+    /// Pairs (device, peer) where the device can't reach the peer's memory.
+    pub(crate) strangers: BTreeSet<(i32, i32)>,
+}
+
+impl Settings {
+    /// `LEASEHOLD_SIM_DEVICES` (default 2), `LEASEHOLD_SIM_MEMORY` (bytes of each device, 256 MiB) and
+    /// `LEASEHOLD_SIM_GRANULARITY` (bytes, 2 MiB). What is no number counts as not set.
+    pub(crate) fn from_environment() -> Self {
+        Self::from_variables(|name| std::env::var(name).ok())
+    }
+
+    pub(crate) fn from_variables(read: impl Fn(&str) -> Option<String>) -> Self {
+        let number = |name, default| read(name).and_then(|text| text.trim().parse().ok()).unwrap_or(default);
+        let granularity: u64 = number("LEASEHOLD_SIM_GRANULARITY", 2 << 20);
+        let devices = number("LEASEHOLD_SIM_DEVICES", 2).min(MOST_DEVICES);
+        Self {
+            devices: i32::try_from(devices).unwrap_or(0),
+            memory: vec![number("LEASEHOLD_SIM_MEMORY", 256 << 20); 16],
+            granularity,
+            recommended: granularity,
+            rdma_granularity: granularity,
+            read_only: true,
+            address_space: 1 << 47,
+            fresh: FRESH,
+            version: 12_080,
+            virtual_memory: true,
+            strangers: BTreeSet::new(),
+        }
+    }
+
+    /// Changes one setting, by its name; `device` counts for `memory` alone.
+    pub(crate) fn set(&mut self, name: &str, device: i32, value: u64) -> Answer<()> {
+        match name {
+            "devices" if value <= MOST_DEVICES => self.devices = i32::try_from(value).unwrap_or(0),
+            "memory" => *self.memory_of(device)? = value,
+            "granularity" if value.is_power_of_two() => {
+                (self.granularity, self.recommended, self.rdma_granularity) = (value, value, value);
+            }
+            "recommended" if value.is_power_of_two() => self.recommended = value,
+            "rdma_granularity" if value.is_power_of_two() => self.rdma_granularity = value,
+            "read_only" => self.read_only = value != 0,
+            "address_space" => self.address_space = value,
+            "fresh" => self.fresh = u8::try_from(value).map_err(|_| Code::INVALID_VALUE)?,
+            "version" => self.version = i32::try_from(value).map_err(|_| Code::INVALID_VALUE)?,
+            "virtual_memory" => self.virtual_memory = value != 0,
+            _ => return Err(Code::INVALID_VALUE),
+        }
+        Ok(())
+    }
+
+    fn memory_of(&mut self, device: i32) -> Answer<&mut u64> {
+        let index = usize::try_from(device).map_err(|_| Code::INVALID_DEVICE)?;
+        self.memory.get_mut(index).ok_or(Code::INVALID_DEVICE)
+    }
+
+    /// The bytes of a device.
+    pub(crate) fn limit(&self, device: i32) -> u64 {
+        usize::try_from(device).ok().and_then(|index| self.memory.get(index).copied()).unwrap_or(0)
+    }
+
+    /// Whether `device` can reach the memory of `owner`: CUDA Driver API, `cuDeviceCanAccessPeer`.
+    pub(crate) fn can_reach(&self, device: i32, owner: i32) -> bool {
+        device == owner || !self.strangers.contains(&(device, owner))
+    }
+}

@@ -1,0 +1,166 @@
+//! The whole simulated driver, and the way into each of its calls.
+
+use crate::books::Calls;
+use crate::codes::{Answer, Code};
+use crate::contexts::{self, ContextId, Contexts, Unusable};
+use crate::memory::{Memory, Wish};
+use crate::plans::Plans;
+use crate::settings::Settings;
+use std::collections::BTreeMap;
+
+/// What a call needs before it can do anything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Need {
+    /// Works before `cuInit`.
+    Nothing,
+    /// `CUDA_ERROR_NOT_INITIALIZED` before `cuInit`.
+    Initialised,
+    /// A context on the calling thread that lives, or `CUDA_ERROR_INVALID_CONTEXT`.
+    Context,
+}
+
+/// The whole simulated driver.
+#[derive(Debug)]
+pub(crate) struct Simulation {
+    pub(crate) settings: Settings,
+    pub(crate) initialised: bool,
+    pub(crate) contexts: Contexts,
+    pub(crate) memory: Memory,
+    /// Events by their handles, with the device of each.
+    pub(crate) events: BTreeMap<u64, i32>,
+    pub(crate) events_made: u64,
+    pub(crate) calls: Calls,
+    pub(crate) plans: Plans,
+}
+
+impl Simulation {
+    pub(crate) fn new(settings: Settings) -> Self {
+        Self {
+            settings,
+            initialised: false,
+            contexts: Contexts::default(),
+            memory: Memory::default(),
+            events: BTreeMap::new(),
+            events_made: 0,
+            calls: Calls::default(),
+            plans: Plans::default(),
+        }
+    }
+
+    /// One call: counts it, fails it where that is planned, looks for what it needs, and acts. `act` gets the device of
+    /// the current context, or -1 where none is needed.
+    pub(crate) fn call<T>(
+        &mut self,
+        function: &'static str,
+        need: Need,
+        act: impl FnOnce(&mut Self, i32) -> Answer<T>,
+    ) -> Answer<T> {
+        self.calls.count(function);
+        if let Some(code) = self.plans.strike(function) {
+            return Err(code);
+        }
+        if need != Need::Nothing && !self.initialised {
+            return Err(Code::NOT_INITIALIZED);
+        }
+        let device = if need == Need::Context { self.current_device(function)? } else { -1 };
+        act(self, device)
+    }
+
+    /// The device of the context that is current on this thread.
+    fn current_device(&mut self, function: &str) -> Answer<i32> {
+        let id = contexts::current().ok_or(Code::INVALID_CONTEXT)?;
+        self.usable(function, id)
+    }
+
+    /// The device of a context, or the code that a call in it answers.
+    pub(crate) fn usable(&mut self, function: &str, id: ContextId) -> Answer<i32> {
+        match self.contexts.usable(id) {
+            Ok(device) => Ok(device),
+            Err(Unusable::Poisoned(code)) => Err(code),
+            Err(Unusable::Reset) => Err(Code::CONTEXT_IS_DESTROYED),
+            Err(Unusable::Released) => {
+                self.memory.violation(format!("{function}: the context {id:#x} was released"));
+                Err(Code::CONTEXT_IS_DESTROYED)
+            }
+            Err(Unusable::Unknown) => {
+                self.memory.violation(format!("{function}: {id:#x} is no context"));
+                Err(Code::INVALID_CONTEXT)
+            }
+        }
+    }
+
+    /// Whether a context can be made current: one that is poisoned can.
+    pub(crate) fn may_be_current(&mut self, function: &str, id: ContextId) -> Answer<()> {
+        match self.contexts.usable(id) {
+            Ok(_) | Err(Unusable::Poisoned(_)) => Ok(()),
+            Err(_) => self.usable(function, id).map(|_| ()),
+        }
+    }
+
+    /// Refuses an ordinal that no device has.
+    pub(crate) fn check_device(&self, device: i32) -> Answer<()> {
+        if (0..self.settings.devices).contains(&device) { Ok(()) } else { Err(Code::INVALID_DEVICE) }
+    }
+
+    /// `cuInit`: flags are 0; `CUDA_ERROR_NO_DEVICE` on a machine without one.
+    pub(crate) fn initialise(&mut self, flags: u32) -> Answer<()> {
+        if flags != 0 {
+            return Err(Code::INVALID_VALUE);
+        }
+        if self.settings.devices == 0 {
+            return Err(Code::NO_DEVICE);
+        }
+        self.initialised = true;
+        Ok(())
+    }
+
+    /// `cuDevicePrimaryCtxRelease`: with its last user the context ends, and its allocations and events with it.
+    pub(crate) fn release_context(&mut self, device: i32) -> Answer<()> {
+        self.check_device(device)?;
+        match self.contexts.release(device) {
+            Ok(true) => self.end_context(device),
+            Ok(false) => {}
+            Err(code) => {
+                self.memory.violation(format!("cuDevicePrimaryCtxRelease: nobody retains that of device {device}"));
+                return Err(code);
+            }
+        }
+        Ok(())
+    }
+
+    /// `cuDevicePrimaryCtxReset`: the same, under the hands of its users.
+    pub(crate) fn reset_context(&mut self, device: i32) -> Answer<()> {
+        self.check_device(device)?;
+        self.contexts.reset(device);
+        self.end_context(device);
+        Ok(())
+    }
+
+    fn end_context(&mut self, device: i32) {
+        self.memory.end_allocations(device);
+        self.events.retain(|_, owner| *owner != device);
+    }
+
+    /// What a kernel's load or store does: where its device may not, the context is poisoned: CUDA Driver API,
+    /// `CUresult`, `CUDA_ERROR_ILLEGAL_ADDRESS`.
+    pub(crate) fn touch(&mut self, device: i32, address: u64, wish: Wish) -> Answer<()> {
+        // A plain allocation is its own device's, until peer access is enabled, which nothing here does.
+        let foreign = self.memory.allocation_owner(address).is_some_and(|owner| owner != device);
+        if foreign || self.memory.pieces(device, address, 1, wish).is_err() {
+            self.contexts.poison(device, Code::ILLEGAL_ADDRESS)?;
+            return Err(Code::ILLEGAL_ADDRESS);
+        }
+        Ok(())
+    }
+
+    /// Starts over, where nothing is live.
+    pub(crate) fn reset(&mut self, settings: Settings) -> Answer<()> {
+        if !self.memory.is_empty() || self.contexts.retains() > 0 || !self.events.is_empty() {
+            return Err(Code::ILLEGAL_STATE);
+        }
+        // Contexts stay known, so that one of the time before is still told to be dead.
+        let contexts = std::mem::take(&mut self.contexts);
+        *self = Self { contexts, ..Self::new(settings) };
+        Ok(())
+    }
+}

@@ -1,0 +1,279 @@
+//! The simulated CUDA driver in safe words: makes it the driver of this process, plans its failures, reads its books.
+//!
+//! Cargo builds it beside the program of the test, since this package depends on it. Its library is called `libcuda.so`
+//! by its `SONAME`, so once it is opened by its path, whoever looks for the driver by that name finds it. It is opened
+//! and never linked: a second copy in the program would have books of its own.
+#![expect(unsafe_code, reason = "opens the simulated driver and calls the C functions that control it")]
+
+mod books;
+
+pub use books::{AllocationBooks, Books, Counts, DeviceBooks, HandleBooks, MappingBooks, ReservationBooks};
+
+use crate::plugins::library;
+use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW, Symbol};
+use std::ffi::{CString, c_char};
+use std::mem::ManuallyDrop;
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Tests that use the simulator take turns.
+static TURN: Mutex<()> = Mutex::new(());
+
+/// The simulated driver of this process, for one test at a time.
+#[derive(Debug)]
+pub struct Simulator {
+    /// Invariant 1: the simulator's own library, which stays loaded for ever.
+    library: ManuallyDrop<Library>,
+    _turn: MutexGuard<'static, ()>,
+}
+
+/// Whether a planned failure goes away after it struck.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lasting {
+    /// It strikes once.
+    Once,
+    /// It strikes that call and every later one.
+    ForEver,
+}
+
+/// What a kernel does to a byte.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Touch {
+    /// Reads it.
+    Load,
+    /// Writes it.
+    Store,
+}
+
+impl Default for Simulator {
+    fn default() -> Self {
+        Self::start()
+    }
+}
+
+impl Simulator {
+    /// Where its library is: what `Driver::open` takes.
+    #[must_use]
+    pub fn path() -> PathBuf {
+        library("leasehold_cuda_sim")
+    }
+
+    /// Waits for its turn, makes the simulator the driver of this process, and starts it over: two devices of 256 MiB
+    /// with a granule of 2 MiB, unless the environment says otherwise. It is for the process that it is called in.
+    ///
+    /// # Panics
+    ///
+    /// Where it isn't built, or where a test before left something live.
+    #[must_use]
+    pub fn start() -> Self {
+        let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+        // SAFETY: the simulator's library runs no code when it is loaded.
+        let library = unsafe { Library::open(Some(Self::path()), RTLD_NOW | RTLD_LOCAL) }.expect("the simulator opens");
+        let simulator = Self { library: ManuallyDrop::new(library), _turn: turn };
+        simulator.heal();
+        simulator.reset();
+        simulator
+    }
+
+    /// Starts over; see [`Simulator::start`].
+    ///
+    /// # Panics
+    ///
+    /// Where something is live.
+    pub fn reset(&self) {
+        // SAFETY: the simulator's own function, which takes nothing (1).
+        let code = unsafe { self.function::<unsafe extern "C" fn() -> u32>("leasehold_sim_reset")() };
+        assert_eq!(code, 0, "something is live: {:#?}", self.books());
+    }
+
+    /// Changes a setting, which `leasehold_sim_set` lists; of device 0 where it goes by device.
+    ///
+    /// # Panics
+    ///
+    /// Where there is no such setting or value.
+    pub fn set(&self, name: &str, value: u64) {
+        self.set_of_device(name, 0, value);
+    }
+
+    /// The bytes that a device has.
+    pub fn limit_memory(&self, ordinal: u32, bytes: u64) {
+        self.set_of_device("memory", i32::try_from(ordinal).unwrap_or(-1), bytes);
+    }
+
+    fn set_of_device(&self, name: &str, device: i32, value: u64) {
+        let text = CString::new(name).expect("a name has no zero");
+        let set = self.function::<unsafe extern "C" fn(*const c_char, i32, u64) -> u32>("leasehold_sim_set");
+        // SAFETY: the simulator's own function, with a C string that lives (1).
+        assert_eq!(unsafe { set(text.as_ptr(), device, value) }, 0, "{name} = {value} is no setting");
+    }
+
+    /// Takes away from `device` that it can reach the memory of `peer`.
+    ///
+    /// # Panics
+    ///
+    /// Never.
+    pub fn separate(&self, device: i32, peer: i32) {
+        let set = self.function::<unsafe extern "C" fn(i32, i32, u32) -> u32>("leasehold_sim_set_peer");
+        // SAFETY: the simulator's own function, with numbers (1).
+        assert_eq!(unsafe { set(device, peer, 0) }, 0);
+    }
+
+    /// Has the `nth` call from now of a function (its symbol, or a beginning and a star) fail with that code; 1 is the
+    /// next.
+    ///
+    /// # Panics
+    ///
+    /// Never.
+    pub fn plan(&self, function: &str, nth: u64, lasting: Lasting, code: u32) {
+        let text = CString::new(function).expect("a name has no zero");
+        let plan = self.function::<unsafe extern "C" fn(*const c_char, u64, u32, u32) -> u32>("leasehold_sim_plan");
+        // SAFETY: the simulator's own function, with a C string that lives (1).
+        assert_eq!(unsafe { plan(text.as_ptr(), nth, u32::from(lasting == Lasting::ForEver), code) }, 0);
+    }
+
+    /// Forgets all plans.
+    ///
+    /// # Panics
+    ///
+    /// Never.
+    pub fn heal(&self) {
+        // SAFETY: the simulator's own function, which takes nothing (1).
+        assert_eq!(unsafe { self.function::<unsafe extern "C" fn() -> u32>("leasehold_sim_heal")() }, 0);
+    }
+
+    /// Has every later call in the device's context fail with that code.
+    ///
+    /// # Panics
+    ///
+    /// Where nobody retains that context.
+    pub fn poison(&self, device: i32, code: u32) {
+        let poison = self.function::<unsafe extern "C" fn(i32, u32) -> u32>("leasehold_sim_poison");
+        // SAFETY: the simulator's own function, with numbers (1).
+        assert_eq!(unsafe { poison(device, code) }, 0, "no context of device {device} is retained");
+    }
+
+    /// Ends the device's context under its users, as some other library in the process might.
+    ///
+    /// # Panics
+    ///
+    /// Where there is no such device.
+    pub fn reset_context(&self, device: i32) {
+        let reset = self.function::<unsafe extern "C" fn(i32) -> u32>("cuDevicePrimaryCtxReset_v2");
+        // SAFETY: the simulator's own function, with a number (1).
+        assert_eq!(unsafe { reset(device) }, 0);
+    }
+
+    /// What a kernel's load or store on that device does: the driver's code, 0 where it may. Where it may not, the
+    /// context of the device is poisoned.
+    #[must_use]
+    pub fn touch(&self, device: i32, address: u64, touch: Touch) -> u32 {
+        let function = self.function::<unsafe extern "C" fn(i32, u64, u32) -> u32>("leasehold_sim_touch");
+        // SAFETY: the simulator's own function, with numbers (1).
+        unsafe { function(device, address, u32::from(touch == Touch::Store)) }
+    }
+
+    /// The context that is current on this thread, as a number; 0 for none. It counts as a call.
+    ///
+    /// # Panics
+    ///
+    /// Before `cuInit`.
+    #[must_use]
+    pub fn current_context(&self) -> usize {
+        let mut context = 0;
+        let current = self.function::<unsafe extern "C" fn(*mut usize) -> u32>("cuCtxGetCurrent");
+        // SAFETY: the simulator's own function, with an out-parameter that lives (1).
+        assert_eq!(unsafe { current(&raw mut context) }, 0);
+        context
+    }
+
+    /// Has other code on this thread work on a device: retains its context and makes it current. [`Simulator::leave`]
+    /// undoes it.
+    ///
+    /// # Panics
+    ///
+    /// Where the driver refuses.
+    #[must_use]
+    pub fn enter(&self, device: i32) -> usize {
+        let mut context = 0;
+        let retain = self.function::<unsafe extern "C" fn(*mut usize, i32) -> u32>("cuDevicePrimaryCtxRetain");
+        // SAFETY: the simulator's own function, with an out-parameter that lives (1).
+        assert_eq!(unsafe { retain(&raw mut context, device) }, 0);
+        self.set_current(context);
+        context
+    }
+
+    /// Undoes [`Simulator::enter`].
+    ///
+    /// # Panics
+    ///
+    /// Where the driver refuses.
+    pub fn leave(&self, device: i32) {
+        self.set_current(0);
+        let release = self.function::<unsafe extern "C" fn(i32) -> u32>("cuDevicePrimaryCtxRelease_v2");
+        // SAFETY: the simulator's own function, with a number (1).
+        assert_eq!(unsafe { release(device) }, 0);
+    }
+
+    fn set_current(&self, context: usize) {
+        let set = self.function::<unsafe extern "C" fn(usize) -> u32>("cuCtxSetCurrent");
+        // SAFETY: the simulator's own function, with a context that it made, or none (1).
+        assert_eq!(unsafe { set(context) }, 0);
+    }
+
+    /// All books.
+    ///
+    /// # Panics
+    ///
+    /// Where the simulator writes what this package can't read.
+    #[must_use]
+    pub fn books(&self) -> Books {
+        let read = self.function::<unsafe extern "C" fn(*mut u8, usize, *mut usize) -> u32>("leasehold_sim_books_json");
+        let mut text = vec![0; 64 << 10];
+        loop {
+            let mut bytes = 0;
+            // SAFETY: the simulator's own function, with a buffer and an out-parameter that live (1).
+            let code = unsafe { read(text.as_mut_ptr(), text.len(), &raw mut bytes) };
+            text.resize(bytes, 0);
+            if code == 0 {
+                return serde_json::from_slice(&text).expect("the books are JSON");
+            }
+        }
+    }
+
+    /// How much is live, of everything.
+    ///
+    /// # Panics
+    ///
+    /// Never.
+    #[must_use]
+    pub fn counts(&self) -> Counts {
+        let mut counts = Counts::default();
+        let read = self.function::<unsafe extern "C" fn(*mut Counts) -> u32>("leasehold_sim_books");
+        // SAFETY: the simulator's own function, with an out-parameter of its layout that lives (1).
+        assert_eq!(unsafe { read(&raw mut counts) }, 0);
+        counts
+    }
+
+    /// How often a function was called since the last reset.
+    #[must_use]
+    pub fn count(&self, function: &str) -> u64 {
+        self.books().count(function)
+    }
+
+    /// Ends a test: nothing is live, and nobody broke a rule.
+    ///
+    /// # Panics
+    ///
+    /// Where that isn't so.
+    pub fn finish(self) {
+        self.heal();
+        let books = self.books();
+        assert_eq!(books.violations, [""; 0]);
+        assert!(books.is_empty(), "something is live: {books:#?}");
+    }
+
+    fn function<T>(&self, name: &str) -> Symbol<T> {
+        // SAFETY: every caller gives the parameters that the simulator declares for that name (1).
+        unsafe { self.library.get(name.as_bytes()) }.expect("the simulator has it")
+    }
+}

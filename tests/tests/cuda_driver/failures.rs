@@ -1,0 +1,133 @@
+//! Calls that fail, values that can't be closed, contexts that are gone.
+
+use super::*;
+
+#[test]
+fn running_out_is_told_from_what_was_wrong() {
+    let simulator = Simulator::start();
+    simulator.limit_memory(0, 4 * GRANULE);
+    simulator.set("address_space", 64 * GRANULE);
+    let device = device(&simulator, 0);
+    let held = memory(&device, 3);
+    let fault = device.create(Properties::of_device(0), 2 * GRANULE).unwrap_err();
+    assert_eq!((fault, fault.kind()), (Fault::new("cuMemCreate", 2), ErrorKind::OutOfMemory));
+    assert_eq!(fault.into_error("commit", "free").kind(), ErrorKind::OutOfMemory);
+    let fault = device.reserve(65 * GRANULE, GRANULE).unwrap_err();
+    assert_eq!((fault, fault.kind()), (Fault::new("cuMemAddressReserve", 2), ErrorKind::AddressSpaceExhausted));
+    assert_eq!(device.reserve(GRANULE, 3).unwrap_err().kind(), ErrorKind::Internal);
+    held.close().unwrap();
+    drop(device);
+    simulator.finish();
+}
+
+#[test]
+fn every_call_that_fails_is_told_with_its_kind_and_leaves_nothing() {
+    let simulator = Simulator::start();
+    let device = device(&simulator, 0);
+    let kinds = [
+        (1, ErrorKind::Internal),
+        (2, ErrorKind::OutOfMemory),
+        (4, ErrorKind::DeviceLost),
+        (709, ErrorKind::DeviceLost),
+        (700, ErrorKind::DeviceLost),
+        (719, ErrorKind::DeviceLost),
+        (801, ErrorKind::Unsupported),
+        (999, ErrorKind::DeviceLost),
+        (123_456, ErrorKind::Internal),
+    ];
+    type Call<'a> = &'a dyn Fn(&Reservation, &PhysicalHandle) -> Option<Fault>;
+    let functions: [(&str, Call<'_>); 4] = [
+        ("cuMemCreate", &|_, _| device.create(Properties::of_device(0), GRANULE).err()),
+        ("cuMemMap", &|space, memory| space.map(0, memory).err()),
+        ("cuMemSetAccess", &|space, memory| {
+            space.map(0, memory).unwrap();
+            let failed = space.set_access(0, GRANULE, &[grant(&device, Access::ReadWrite)]).err();
+            space.unmap(0, GRANULE).unwrap();
+            failed
+        }),
+        ("cuMemAlloc_v2", &|_, _| device.allocate(1).err()),
+    ];
+    let (space, memory) = (device.reserve(GRANULE, GRANULE).unwrap(), memory(&device, 1));
+    for (function, call) in functions {
+        for (code, kind) in kinds {
+            simulator.plan(function, 1, Lasting::Once, code);
+            let fault = call(&space, &memory).unwrap();
+            assert_eq!((fault.code, fault.kind()), (code, kind), "{function}");
+            let error = fault.into_error("x", "y");
+            assert_eq!(error.native_code(), Some(i64::from(code)));
+            assert!(error.message().contains(&format!("{} failed: ", function.trim_end_matches("_v2"))), "{error}");
+        }
+    }
+    memory.close().unwrap();
+    space.close().unwrap();
+    drop(device);
+    simulator.finish();
+}
+
+#[test]
+fn what_can_not_be_closed_comes_back_and_closes_later() {
+    let simulator = Simulator::start();
+    let device = device(&simulator, 0);
+    let (space, memory) = (device.reserve(GRANULE, GRANULE).unwrap(), memory(&device, 1));
+    let allocation = device.allocate(1).unwrap();
+    simulator.plan("cuMem*", 1, Lasting::ForEver, 999);
+    let (space, fault) = space.close().unwrap_err();
+    assert_eq!(fault, Fault::new("cuMemAddressFree", 999));
+    let (memory, fault) = memory.close().unwrap_err();
+    assert_eq!(fault, Fault::new("cuMemRelease", 999));
+    let (allocation, fault) = allocation.close().unwrap_err();
+    assert_eq!(fault, Fault::new("cuMemFree", 999));
+    simulator.heal();
+    space.close().unwrap();
+    memory.close().unwrap();
+    allocation.close().unwrap();
+    drop(device);
+    simulator.finish();
+}
+
+#[test]
+fn drop_gives_back_what_nobody_closed() {
+    let simulator = Simulator::start();
+    let device = device(&simulator, 0);
+    let before = troubles();
+    drop((device.reserve(GRANULE, GRANULE).unwrap(), memory(&device, 1), device.allocate(1).unwrap()));
+    drop(device);
+    assert_eq!(troubles(), before);
+    simulator.finish();
+}
+
+#[test]
+fn after_the_context_is_gone_calls_and_drops_fail_in_words() {
+    if !in_child("failures::after_the_context_is_gone_calls_and_drops_fail_in_words", &[]) {
+        return;
+    }
+    let simulator = Simulator::start();
+    let device = device(&simulator, 0);
+    let (space, memory) = mapped(&device, 1);
+    simulator.reset_context(0);
+    let fault = space.span(0, 1).unwrap().fill(0).unwrap_err();
+    assert_eq!(fault.kind(), ErrorKind::DeviceLost, "{fault}");
+    let (memory, fault) = memory.close().unwrap_err();
+    assert_eq!(fault.code, 709);
+    let before = troubles().drops_failed;
+    drop((space, memory, device));
+    assert_eq!(troubles().drops_failed, before + 2);
+    let books = simulator.books();
+    assert_eq!(books.violations, [""; 0]);
+    assert_eq!(books.devices[0].context_retains, 0, "the retain is given back all the same");
+}
+
+#[test]
+fn waiting_makes_an_event_and_ends_it() {
+    let simulator = Simulator::start();
+    let device = device(&simulator, 0);
+    device.wait_for_default_stream().unwrap();
+    for function in ["cuEventCreate", "cuEventRecord", "cuEventSynchronize"] {
+        simulator.plan(function, 1, Lasting::Once, 700);
+        let fault = device.wait_for_default_stream().unwrap_err();
+        assert_eq!((fault.call, fault.kind()), (function, ErrorKind::DeviceLost));
+    }
+    assert_eq!(simulator.books().events, 0);
+    drop(device);
+    simulator.finish();
+}

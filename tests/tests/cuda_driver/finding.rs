@@ -1,0 +1,134 @@
+//! Where the driver is, what is wrong with it, and no panic.
+
+use leasehold_cuda_driver::Driver;
+use leasehold_plugin_api::{BackingError, ErrorKind};
+use leasehold_tests::child::in_child;
+use leasehold_tests::cuda::{Lasting, Simulator};
+use leasehold_tests::plugins::library;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// A refusal of the kind `Unavailable`, short enough to cross whole, with these words.
+#[track_caller]
+fn assert_unavailable(outcome: Result<Driver, BackingError>, words: &[&str]) {
+    let error = outcome.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
+    assert!(error.message().len() <= 440, "{} bytes: {error}", error.message().len());
+    for word in words {
+        assert!(error.message().contains(word), "{word:?} is not in: {error}");
+    }
+}
+
+/// A copy of the simulator in which a text is changed to another one of the same length.
+fn changed_simulator(folder: &Path, from: &str, to: &str) -> PathBuf {
+    assert_eq!(from.len(), to.len());
+    let mut bytes = fs::read(Simulator::path()).unwrap();
+    let from = [from.as_bytes(), b"\0"].concat();
+    let places: Vec<_> = (0..bytes.len() - from.len()).filter(|at| bytes[*at..].starts_with(&from)).collect();
+    assert!(!places.is_empty());
+    for at in places {
+        bytes[at..at + to.len()].copy_from_slice(to.as_bytes());
+    }
+    let path = folder.join("libcuda.so.1");
+    fs::write(&path, bytes).unwrap();
+    path
+}
+
+#[test]
+fn without_a_driver_opening_answers_what_was_tried_and_what_to_install() {
+    if !in_child("finding::without_a_driver_opening_answers_what_was_tried_and_what_to_install", &[]) {
+        return;
+    }
+    match Driver::open(None) {
+        Ok(_) => println!("skipped: this machine has a CUDA driver"),
+        Err(error) if error.native_code().is_some() => println!("skipped: this machine has a CUDA driver: {error}"),
+        outcome => {
+            let words =
+                ["no CUDA driver", "libcuda.so.1", "cannot open shared object file", "install the NVIDIA driver"];
+            assert_unavailable(outcome, &words);
+        }
+    }
+}
+
+#[test]
+fn a_path_that_does_not_exist_is_named() {
+    let outcome = Driver::open(Some(Path::new("/nowhere/libcuda.so.1")));
+    assert_unavailable(outcome, &["no CUDA driver at /nowhere/libcuda.so.1", "cannot open shared object file"]);
+}
+
+#[test]
+fn a_library_that_is_no_driver_is_refused_by_the_first_symbol_that_it_lacks() {
+    let outcome = Driver::open(Some(&library("leasehold_rogue")));
+    assert_unavailable(outcome, &["libleasehold_rogue.so", "lacks the symbol cuInit;", "libcuda.so.1"]);
+}
+
+#[test]
+fn a_driver_that_lacks_one_symbol_is_refused_with_its_version() {
+    if !in_child("finding::a_driver_that_lacks_one_symbol_is_refused_with_its_version", &[]) {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = changed_simulator(folder.path(), "cuMemSetAccess", "cuMemSetAccesz");
+    assert_unavailable(Driver::open(Some(&path)), &["lacks the symbol cuMemSetAccess (it is of CUDA 12.8)"]);
+}
+
+#[test]
+fn a_driver_whose_name_nobody_looks_for_is_refused() {
+    if !in_child("finding::a_driver_whose_name_nobody_looks_for_is_refused", &[]) {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = changed_simulator(folder.path(), "libcuda.so", "libcudb.so");
+    assert_unavailable(Driver::open(Some(&path)), &["SONAME", "libcuda.so.1"]);
+}
+
+#[test]
+fn a_second_driver_in_one_process_is_refused() {
+    if !in_child("finding::a_second_driver_in_one_process_is_refused", &[]) {
+        return;
+    }
+    let first = Driver::open(Some(&Simulator::path())).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("libcuda.so.1");
+    fs::copy(Simulator::path(), &path).unwrap();
+    assert_unavailable(Driver::open(Some(&path)), &["is not the CUDA driver that this process uses", "fresh process"]);
+    assert_eq!(first.device_count(), 2);
+}
+
+#[test]
+fn once_opened_by_its_path_the_simulator_is_what_is_found_by_name() {
+    if !in_child("finding::once_opened_by_its_path_the_simulator_is_what_is_found_by_name", &[]) {
+        return;
+    }
+    let simulator = Simulator::start();
+    assert_eq!(Driver::open(None).unwrap().device_count(), 2);
+    assert_eq!(simulator.count("cuInit"), 1);
+    simulator.finish();
+}
+
+#[test]
+fn a_driver_without_devices_is_unavailable() {
+    let name = "finding::a_driver_without_devices_is_unavailable";
+    if !in_child(name, &[("LEASEHOLD_SIM_DEVICES", "0")]) {
+        return;
+    }
+    let outcome = Driver::open(Some(&Simulator::path()));
+    assert_eq!(outcome.as_ref().unwrap_err().native_code(), Some(100));
+    assert_unavailable(outcome, &["of CUDA 12.8", "cuInit failed: CUDA_ERROR_NO_DEVICE (100)", "CUDA_VISIBLE_DEVICES"]);
+}
+
+#[test]
+fn what_initialising_answers_comes_with_advice() {
+    let simulator = Simulator::start();
+    let advice = [(34, "stub"), (803, "reboot"), (804, "compatibility"), (999, "nvidia-smi"), (3, "nvidia-smi")];
+    for (code, word) in advice {
+        simulator.plan("cuInit", 1, Lasting::Once, code);
+        let outcome = Driver::open(Some(&Simulator::path()));
+        assert_unavailable(outcome, &["cuInit failed: CUDA_ERROR_", &format!("({code})"), word]);
+    }
+    simulator.plan("cuDeviceGetCount", 1, Lasting::Once, 999);
+    assert_unavailable(Driver::open(Some(&Simulator::path())), &["cuDeviceGetCount failed: CUDA_ERROR_UNKNOWN (999)"]);
+    simulator.plan("cuInit", 1, Lasting::Once, 4_000_000_000);
+    assert_unavailable(Driver::open(Some(&Simulator::path())), &["cuInit failed: CUresult (4000000000)"]);
+    simulator.finish();
+}

@@ -1,0 +1,153 @@
+//! Reserving, mapping, copying, on one device and on two.
+
+use super::*;
+
+#[test]
+fn memory_is_reserved_mapped_written_aliased_unmapped_and_freed() {
+    let simulator = Simulator::start();
+    let device = device(&simulator, 0);
+    let (space, first) = mapped(&device, 2);
+    let alias = device.reserve(4 * GRANULE, 4 * GRANULE).unwrap();
+    assert!(alias.base().is_aligned_to(4 * GRANULE));
+    alias.map(GRANULE, &first).unwrap();
+    alias.set_access(GRANULE, 2 * GRANULE, &[grant(&device, Access::ReadOnly)]).unwrap();
+    space.span(100, 4).unwrap().write(b"here").unwrap();
+    device.wait_for_default_stream().unwrap();
+    assert_eq!(read(&alias, GRANULE + 100, 4), b"here");
+    assert_eq!(alias.access(2 * GRANULE, 0).unwrap(), Some(Access::ReadOnly));
+    assert_eq!(space.access(0, 0).unwrap(), Some(Access::ReadWrite));
+    assert_eq!(simulator.books().used(0), 2 * GRANULE, "an alias costs no memory");
+
+    let target = space.span(GRANULE, 4).unwrap();
+    target.copy_from(&alias.span(GRANULE + 100, 4).unwrap()).unwrap();
+    assert_eq!(read(&space, GRANULE, 4), b"here");
+
+    first.close().unwrap();
+    space.unmap(0, 2 * GRANULE).unwrap();
+    assert_eq!(simulator.books().used(0), 2 * GRANULE, "the alias keeps the memory");
+    assert_eq!(read(&alias, 2 * GRANULE, 4), b"here");
+    alias.unmap(GRANULE, 2 * GRANULE).unwrap();
+    assert_eq!(simulator.books().used(0), 0);
+    space.close().unwrap();
+    alias.close().unwrap();
+    drop(device);
+    simulator.finish();
+}
+
+#[test]
+fn a_write_into_a_read_only_mapping_is_refused_and_the_context_lives() {
+    let simulator = Simulator::start();
+    let device = device(&simulator, 0);
+    let (space, memory) = mapped(&device, 1);
+    space.span(0, 8).unwrap().fill(1).unwrap();
+    space.set_access(0, GRANULE, &[grant(&device, Access::ReadOnly)]).unwrap();
+    assert_eq!(space.span(0, 8).unwrap().fill(2).unwrap_err(), Fault::new("cuMemsetD8", 1));
+    assert_eq!(space.span(0, 8).unwrap().write(&[2; 8]).unwrap_err(), Fault::new("cuMemcpyHtoD", 1));
+    assert_eq!(read(&space, 0, 8), [1; 8]);
+    end(space, memory);
+    drop(device);
+    simulator.finish();
+}
+
+#[test]
+fn a_kernel_that_stores_into_a_read_only_mapping_loses_the_device() {
+    if !in_child("memory::a_kernel_that_stores_into_a_read_only_mapping_loses_the_device", &[]) {
+        return;
+    }
+    let simulator = Simulator::start();
+    let device = device(&simulator, 0);
+    let (space, memory) = mapped(&device, 1);
+    space.set_access(0, GRANULE, &[grant(&device, Access::ReadOnly)]).unwrap();
+    assert_eq!(simulator.touch(0, space.base().get(), Touch::Load), 0);
+    assert_eq!(simulator.touch(0, space.base().get(), Touch::Store), 700);
+    let fault = device.wait_for_all().unwrap_err();
+    assert_eq!((fault, fault.kind()), (Fault::new("cuCtxSynchronize", 700), ErrorKind::DeviceLost));
+    // Nothing of it can be given back any more, and that is told; the process has to end.
+    let (space, fault) = space.close().unwrap_err();
+    assert_eq!(fault.code, 700);
+    let before = troubles().drops_failed;
+    drop((space, memory));
+    assert_eq!(troubles().drops_failed, before + 2);
+    assert_eq!(simulator.books().violations, [""; 0]);
+}
+
+#[test]
+fn read_only_support_is_found_out_and_leaves_nothing() {
+    let simulator = Simulator::start();
+    let device = device(&simulator, 0);
+    let properties = Properties::of_device(0);
+    assert_eq!(device.probe_read_only(properties).unwrap(), ReadOnlySupport::Enforced);
+    simulator.set("read_only", 0);
+    assert_eq!(device.probe_read_only(properties).unwrap(), ReadOnlySupport::Missing);
+    for function in ["cuMemCreate", "cuMemAddressReserve", "cuMemMap", "cuMemSetAccess"] {
+        simulator.plan(function, 1, Lasting::Once, 2);
+        assert_eq!(device.probe_read_only(properties).unwrap_err().code, 2, "{function}");
+    }
+    drop(device);
+    simulator.finish();
+}
+
+#[test]
+fn a_plain_allocation_is_written_filled_and_freed() {
+    let simulator = Simulator::start();
+    let device = device(&simulator, 0);
+    let allocation = device.allocate(1000).unwrap();
+    allocation.span(0, 1000).unwrap().fill(3).unwrap();
+    allocation.span(990, 10).unwrap().write(&[4; 10]).unwrap();
+    let mut bytes = [0; 20];
+    allocation.span(980, 20).unwrap().read(&mut bytes).unwrap();
+    assert_eq!(bytes, [3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4]);
+    assert_eq!(allocation.span(990, 11).unwrap_err().code, 1);
+    allocation.close().unwrap();
+    drop(device);
+    simulator.finish();
+}
+
+#[test]
+fn ranges_that_leave_their_owner_never_reach_the_driver() {
+    let simulator = Simulator::start();
+    let device = device(&simulator, 0);
+    let (space, memory) = mapped(&device, 1);
+    let before = simulator.books().calls;
+    assert_eq!(space.span(1, GRANULE).unwrap_err().code, 1);
+    assert_eq!(space.span(u64::MAX, 2).unwrap_err().code, 1);
+    assert_eq!(space.unmap(0, GRANULE + 1).unwrap_err(), Fault::new("cuMemUnmap", 1));
+    assert_eq!(space.map(GRANULE, &memory).unwrap_err(), Fault::new("cuMemMap", 1));
+    assert_eq!(space.span(0, 4).unwrap().write(b"four!").unwrap_err(), Fault::new("cuMemcpyHtoD", 1));
+    let part = space.span(0, 8).unwrap();
+    assert_eq!(part.copy_from(&space.span(4, 8).unwrap()).unwrap_err().code, 1, "they overlap");
+    space.span(GRANULE, 0).unwrap().write(&[]).unwrap();
+    assert_eq!(simulator.books().calls, before);
+    end(space, memory);
+    drop(device);
+    simulator.finish();
+}
+
+#[test]
+fn two_devices_have_memory_of_their_own_and_access_apart() {
+    let simulator = Simulator::start();
+    let (owner, peer) = (device(&simulator, 0), device(&simulator, 1));
+    assert!(owner.can_reach(&peer).unwrap());
+    let (space, memory) = mapped(&owner, 1);
+    let books = simulator.books();
+    assert_eq!((books.used(0), books.used(1)), (GRANULE, 0));
+    assert_eq!(simulator.touch(1, space.base().get(), Touch::Load), 700, "access was set for the owner alone");
+    assert_eq!(peer.wait_for_all().unwrap_err().kind(), ErrorKind::DeviceLost);
+    owner.wait_for_all().unwrap();
+    drop(peer);
+
+    let peer = device(&simulator, 1);
+    let grants = [grant(&owner, Access::ReadWrite), grant(&peer, Access::ReadOnly)];
+    space.set_access(0, GRANULE, &grants).unwrap();
+    assert_eq!(simulator.touch(1, space.base().get(), Touch::Load), 0);
+    assert_eq!(space.access(0, 1).unwrap(), Some(Access::ReadOnly));
+    end(space, memory);
+
+    simulator.separate(1, 0);
+    assert!(!peer.can_reach(&owner).unwrap());
+    let (space, memory) = mapped(&owner, 1);
+    assert_eq!(space.set_access(0, GRANULE, &grants).unwrap_err(), Fault::new("cuMemSetAccess", 101));
+    end(space, memory);
+    drop((owner, peer));
+    simulator.finish();
+}
