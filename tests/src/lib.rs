@@ -16,6 +16,8 @@ pub mod parking;
 pub mod plugins;
 
 // Linked in, so that the suites can run over the built-in twin of each library.
+use leasehold_cuda_pool as _;
+use leasehold_cuda_vmm as _;
 use leasehold_host_mmap as _;
 use leasehold_host_pool as _;
 use leasehold_rogue as _;

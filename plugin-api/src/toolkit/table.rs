@@ -1,4 +1,4 @@
-//! Which mappings are live: identity → mapping, looked up by many threads at once.
+//! Which objects are live: identity → object, looked up by many threads at once.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -50,6 +50,11 @@ impl<Id: Copy + Eq + Hash, T> Table<Id, T> {
     /// The object of that identity, where it is live.
     pub fn find(&self, id: Id) -> Option<Arc<T>> {
         self.live.read().unwrap_or_else(PoisonError::into_inner).get(&id).cloned()
+    }
+
+    /// An object that is as wanted, where there is one. It looks at all of them.
+    pub fn find_where(&self, is_wanted: impl Fn(&T) -> bool) -> Option<Arc<T>> {
+        self.live.read().unwrap_or_else(PoisonError::into_inner).values().find(|object| is_wanted(object)).cloned()
     }
 
     /// Adds an object.

@@ -38,6 +38,9 @@ impl BufferSet {
     /// As [`map_prefix`](Self::map_prefix).
     pub fn map_prefixes(&mut self, parts: &[PrefixPart]) -> Result<(), Error> {
         parts.iter().try_for_each(|part| self.check_part(part))?;
+        if parts.is_empty() {
+            return Ok(()); // as after a search that found nothing
+        }
         self.resolve_doubts()?;
         if self.planes.iter().any(|plane| plane.owned() > 0) {
             let (committed, shared) = (self.committed.saturating_sub(self.shared), self.shared);
@@ -45,9 +48,6 @@ impl BufferSet {
         }
         let bytes = parts.iter().fold(0_u64, |sum, part| sum.saturating_add(part.plane_bytes()));
         self.check_capacity(self.shared.saturating_add(bytes))?;
-        if bytes == 0 {
-            return Ok(());
-        }
         if let Err(fault) = self.backing.map_prefix(&self.mappings(self.shared, parts)) {
             if fault.leaves_doubt() {
                 self.doubtful_parts.extend_from_slice(parts);

@@ -1,0 +1,151 @@
+//! What is mapped where in one region, unit by unit. Pure bookkeeping, no call of the driver.
+
+use crate::source::Returned;
+use leasehold_cuda_driver::PhysicalHandle;
+use leasehold_plugin_api::{HolderId, PrefixId};
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// The physical memory of one prefix, alive until nobody maps or holds it.
+#[derive(Debug)]
+pub struct PrefixMemory {
+    /// Its identity.
+    pub id: PrefixId,
+    /// Who wrote it.
+    pub holder: HolderId,
+    /// A handle for each unit.
+    pub handles: Vec<PhysicalHandle>,
+}
+
+impl PrefixMemory {
+    /// Its handles, for their source.
+    #[must_use]
+    pub fn into_returned(self) -> Vec<Returned> {
+        let holder = self.holder;
+        self.handles.into_iter().map(|handle| Returned { handle, holder }).collect()
+    }
+}
+
+/// What is mapped at one unit.
+#[derive(Debug)]
+pub(crate) enum Unit {
+    /// Committed memory of this region alone; its handle is given back already where that is `None`.
+    Private(Option<PhysicalHandle>),
+    /// What a call left that could not be undone: in nobody's use.
+    Residue(Option<PhysicalHandle>),
+    /// A unit of a prefix.
+    Prefix,
+}
+
+/// A part of a prefix that was mapped as a whole.
+#[derive(Clone, Debug)]
+pub(crate) struct Part {
+    pub(crate) memory: Arc<PrefixMemory>,
+    /// The units of the prefix.
+    pub(crate) source: Range<u64>,
+}
+
+/// Everything that is mapped in one region.
+#[derive(Debug, Default)]
+pub(crate) struct Contents {
+    units: BTreeMap<u64, Unit>,
+    /// The parts of prefixes by the unit that they begin at.
+    parts: BTreeMap<u64, Part>,
+    private: u64,
+}
+
+impl Contents {
+    /// Units of committed memory.
+    pub(crate) fn private_units(&self) -> u64 {
+        self.private
+    }
+
+    /// Whether nothing but residue is in the range.
+    pub(crate) fn is_free(&self, range: &Range<u64>) -> bool {
+        self.units.range(range.clone()).all(|(_, unit)| matches!(unit, Unit::Residue(_)))
+    }
+
+    /// Whether everything in the range is committed memory.
+    pub(crate) fn is_private(&self, range: &Range<u64>) -> bool {
+        let private = self.units.range(range.clone()).filter(|(_, unit)| matches!(unit, Unit::Private(_)));
+        u64::try_from(private.count()).is_ok_and(|count| count == range.end.saturating_sub(range.start))
+    }
+
+    /// Adds committed memory where nothing is.
+    pub(crate) fn insert_private(&mut self, start: u64, handles: impl Iterator<Item = PhysicalHandle>) {
+        for (unit, handle) in (start..).zip(handles) {
+            self.units.insert(unit, Unit::Private(Some(handle)));
+            self.private = self.private.saturating_add(1);
+        }
+    }
+
+    /// Adds what could not be unmapped.
+    pub(crate) fn insert_residue(&mut self, start: u64, handles: impl Iterator<Item = Option<PhysicalHandle>>) {
+        self.units.extend((start..).zip(handles).map(|(unit, handle)| (unit, Unit::Residue(handle))));
+    }
+
+    /// Adds a part of a prefix where nothing is.
+    pub(crate) fn insert_part(&mut self, start: u64, part: Part) {
+        let end = start.saturating_add(part.source.end.saturating_sub(part.source.start));
+        self.units.extend((start..end).map(|unit| (unit, Unit::Prefix)));
+        self.parts.insert(start, part);
+    }
+
+    /// The part of a prefix that begins at a unit.
+    pub(crate) fn part(&self, start: u64) -> Option<&Part> {
+        self.parts.get(&start)
+    }
+
+    /// Takes away a part of a prefix that is no longer mapped.
+    pub(crate) fn remove_part(&mut self, start: u64) -> Option<Arc<PrefixMemory>> {
+        let part = self.parts.remove(&start)?;
+        let end = start.saturating_add(part.source.end.saturating_sub(part.source.start));
+        self.units.retain(|unit, _| !(start..end).contains(unit));
+        Some(part.memory)
+    }
+
+    /// Takes away what is no longer mapped in a range, and answers its handles.
+    pub(crate) fn remove(&mut self, range: &Range<u64>) -> Vec<PhysicalHandle> {
+        let mut handles = Vec::new();
+        let mut rest = self.units.split_off(&range.start);
+        let mut behind = rest.split_off(&range.end);
+        self.units.append(&mut behind);
+        for unit in rest.into_values() {
+            match unit {
+                Unit::Private(handle) => {
+                    self.private = self.private.saturating_sub(1);
+                    handles.extend(handle);
+                }
+                Unit::Residue(handle) => handles.extend(handle),
+                Unit::Prefix => {}
+            }
+        }
+        handles
+    }
+
+    /// The handles that are still held in a range, each in its place.
+    pub(crate) fn handles_in(&mut self, range: &Range<u64>) -> impl Iterator<Item = &mut Option<PhysicalHandle>> {
+        self.units.range_mut(range.clone()).filter_map(|(_, unit)| match unit {
+            Unit::Private(handle) | Unit::Residue(handle) => Some(handle),
+            Unit::Prefix => None,
+        })
+    }
+
+    /// The runs of units that follow each other, among those that are wanted.
+    pub(crate) fn runs(&self, is_wanted: impl Fn(&Unit) -> bool) -> Vec<Range<u64>> {
+        let mut runs: Vec<Range<u64>> = Vec::new();
+        for unit in self.units.iter().filter(|(_, unit)| is_wanted(unit)).map(|(unit, _)| *unit) {
+            match runs.last_mut() {
+                Some(last) if last.end == unit => last.end = unit.saturating_add(1),
+                _ => runs.push(unit..unit.saturating_add(1)),
+            }
+        }
+        runs
+    }
+
+    /// The parts of prefixes that lie in a range.
+    pub(crate) fn parts_in(&self, range: &Range<u64>) -> Vec<u64> {
+        self.parts.range(range.clone()).map(|(start, _)| *start).collect()
+    }
+}

@@ -1,0 +1,30 @@
+//! Regions of device memory: address space that is reserved once, and physical handles that come and go behind it.
+//!
+//! ```text
+//!   cuda-vmm, cuda-pool ──► DeviceMemory ──► transaction ──► region ──► Reservation (cuda-driver)
+//!            │                    │               │            └─► contents   what is mapped where (pure)
+//!            └── Source ◄─────────┴───────────────┘
+//!                obtain, take back: where handles come from and go to
+//! ```
+//!
+//! A region is mapped in *units*, one handle each. Each call makes, for a contiguous run of n units, n maps and one
+//! set-access, or one unmap; nothing else that grows with n but what the source does. A call is all or nothing: what was
+//! mapped when the driver refused is unmapped again. Where the driver refuses that too, it stays behind as *residue*: in
+//! nobody's use, and taken away before the range is used again, or with its region.
+//!
+//! No lock is held while a source is called, since it may charge the host. Calls about different regions run at the same
+//! time. Nothing panics.
+
+mod contents;
+mod memory;
+mod options;
+mod prefix;
+mod region;
+mod source;
+mod transaction;
+
+pub use contents::PrefixMemory;
+pub use memory::DeviceMemory;
+pub use options::{DeviceOptions, DeviceSetting, GranularityChoice};
+pub use region::Region;
+pub use source::{Need, Parting, Piece, Returned, Source, Supply};

@@ -1,0 +1,264 @@
+//! All regions of one backing on one device, over one source of handles.
+
+use crate::contents::PrefixMemory;
+use crate::options::DeviceSetting;
+use crate::prefix::LivePrefix;
+use crate::region::{Region, Returns};
+use crate::source::{Need, Source};
+use crate::transaction::in_debt;
+use leasehold_cuda_driver::{Device, Fault, Reservation};
+use leasehold_plugin_api::toolkit::{Table, request};
+use leasehold_plugin_api::{
+    self as api, Address, AllocateRequest, Allocation, AllocationId, BackingError, CommitRange, ErrorKind, PrefixId,
+    RegionId, ReleaseOutcome, ReleaseTarget, ReserveRequest,
+};
+use std::sync::Arc;
+
+/// All regions of one backing. It owns them: what is live when it is dropped is unmapped and given back.
+#[derive(Debug)]
+pub struct DeviceMemory {
+    setting: DeviceSetting,
+    source: Box<dyn Source>,
+    pub(crate) regions: Table<RegionId, Region>,
+    allocations: Table<AllocationId, Region>,
+    pub(crate) prefixes: Table<PrefixId, LivePrefix>,
+}
+
+impl DeviceMemory {
+    /// No regions yet.
+    #[must_use]
+    pub fn new(setting: DeviceSetting, source: Box<dyn Source>) -> Self {
+        let (regions, allocations, prefixes) = (Table::new(), Table::new(), Table::new());
+        Self { setting, source, regions, allocations, prefixes }
+    }
+
+    /// The device.
+    #[must_use]
+    pub fn device(&self) -> &Device {
+        &self.setting.device
+    }
+
+    /// The unit of commit in bytes: one handle.
+    #[must_use]
+    pub fn unit(&self) -> u64 {
+        self.setting.unit
+    }
+
+    /// Who gets access: the device itself and its peers.
+    pub(crate) fn ordinals(&self) -> &[u32] {
+        &self.setting.ordinals
+    }
+
+    /// What the device is called.
+    #[must_use]
+    pub fn device_name(&self) -> &str {
+        &self.setting.name
+    }
+
+    /// All memory of the device, in bytes.
+    #[must_use]
+    pub fn total_bytes(&self) -> u64 {
+        self.setting.total_bytes
+    }
+
+    /// The source.
+    #[must_use]
+    pub fn source(&self) -> &dyn Source {
+        &*self.source
+    }
+
+    /// Takes address space.
+    ///
+    /// # Errors
+    ///
+    /// As [`VirtualBacking::reserve`](leasehold_plugin_api::VirtualBacking::reserve).
+    pub fn reserve(&self, request: &ReserveRequest) -> Result<api::Region, BackingError> {
+        request::check_reserve(request, self.unit())?;
+        let ReserveRequest { id, bytes, align, role, holder } = *request;
+        let region = Region::reserve(self.device(), (bytes, align), self.unit(), holder, role)?;
+        let base = region.base();
+        self.regions.insert(id, region).map_err(|_| request::live_already(id))?;
+        Ok(api::Region { id, base, bytes })
+    }
+
+    /// Hands out memory that is committed as a whole, in whole units, and reads as zero.
+    ///
+    /// # Errors
+    ///
+    /// As [`Backing::allocate`](leasehold_plugin_api::Backing::allocate).
+    pub fn allocate(&self, request: &AllocateRequest) -> Result<Allocation, BackingError> {
+        let unit = self.unit();
+        let bytes = request::physical_bytes(request, unit)?;
+        let AllocateRequest { id, align, role, .. } = *request;
+        // Of nobody: an allocation shows what nobody left, its holder included.
+        let holder = api::HolderId::NOBODY;
+        let region = Region::reserve(self.device(), (bytes, align.max(unit)), unit, holder, role)?;
+        let base = region.base();
+        self.fill_region(&region, bytes, Need { units: bytes.checked_div(unit).unwrap_or(0), holder, role })?;
+        match self.allocations.insert(id, region) {
+            Ok(()) => Ok(Allocation { id, base, bytes }),
+            Err(region) => {
+                self.close(&region);
+                Err(request::live_already(id))
+            }
+        }
+    }
+
+    /// Commits all of a region that nobody else knows yet. On failure the region is given back, as far as the driver
+    /// takes it. Answers the bytes that are newly owned.
+    pub(crate) fn fill_region(&self, region: &Region, bytes: u64, need: Need) -> Result<u64, BackingError> {
+        let mut supply = self.source.obtain(&[need])?;
+        let mut returns = Returns::default();
+        let outcome = self.fill_open(region, bytes, &mut supply.parts, &mut returns);
+        match outcome {
+            Ok(()) => {
+                self.settle(returns);
+                Ok(supply.owned_bytes)
+            }
+            Err(error) => {
+                let restored = self.source.restore(supply);
+                self.settle(returns);
+                self.close(region);
+                Err(restored.err().map_or(error.clone(), |debt| in_debt(&error, debt)))
+            }
+        }
+    }
+
+    fn fill_open(
+        &self,
+        region: &Region,
+        bytes: u64,
+        parts: &mut [Vec<crate::source::Piece>],
+        returns: &mut Returns,
+    ) -> Result<(), BackingError> {
+        let (Some(mut open), Some(pieces)) = (region.open(), parts.first_mut()) else { return Ok(()) };
+        let advice = "free memory of the device, or lower the budget of its domain";
+        let _bound = self.device().bind().map_err(|fault| fault.into_error("not allocated", advice))?;
+        let whole = CommitRange::new(RegionId::new(0), 0, bytes);
+        open.commit(&whole, pieces, self.ordinals(), returns)
+            .map_err(|broken| broken.into_error("not allocated", advice))?;
+        self.device().wait_for_default_stream().map_err(|fault| fault.into_error("not allocated", advice))
+    }
+
+    /// The one terminal release of regions and allocations.
+    pub fn release(&self, target: ReleaseTarget) -> ReleaseOutcome {
+        let (region, unknown) = match target {
+            ReleaseTarget::Region(id) => (self.regions.find(id), BackingError::unknown_id(id)),
+            ReleaseTarget::Allocation(id) => (self.allocations.find(id), BackingError::unknown_id(id)),
+        };
+        let Some(outcome) = region.and_then(|region| self.close(&region)) else {
+            return ReleaseOutcome::Failed(unknown);
+        };
+        if outcome == ReleaseOutcome::Complete {
+            match target {
+                ReleaseTarget::Region(id) => self.regions.remove(id),
+                ReleaseTarget::Allocation(id) => self.allocations.remove(id),
+            }
+        }
+        outcome
+    }
+
+    pub(crate) fn close(&self, region: &Region) -> Option<ReleaseOutcome> {
+        let bound = self.device().bind();
+        let mut returns = Returns::default();
+        let outcome = region.close(self.source.parting(), &mut returns);
+        drop(bound);
+        self.settle(returns);
+        outcome
+    }
+
+    /// Hands back to the source what a call took out of regions. The caller holds no lock. Answers the bytes that are
+    /// owned no longer.
+    pub(crate) fn settle(&self, returns: Returns) -> u64 {
+        let Returns { handles: mut returned, memories } = returns;
+        let last = memories.into_iter().filter_map(Arc::into_inner);
+        returned.extend(last.flat_map(PrefixMemory::into_returned));
+        if returned.is_empty() { 0 } else { self.source.take_back(returned).0 }
+    }
+
+    /// Copies device memory out; waits for it.
+    ///
+    /// # Errors
+    ///
+    /// As [`Transfer::read`](leasehold_plugin_api::Transfer::read).
+    pub fn read(&self, from: Address, into: &mut [u8]) -> Result<(), BackingError> {
+        let bytes = u64::try_from(into.len()).unwrap_or(u64::MAX);
+        self.on_bytes(from, bytes, |space, offset| space.span(offset, bytes)?.read(into))
+    }
+
+    /// Copies device memory in; waits for it.
+    ///
+    /// # Errors
+    ///
+    /// As [`Transfer::write`](leasehold_plugin_api::Transfer::write).
+    pub fn write(&self, to: Address, bytes: &[u8]) -> Result<(), BackingError> {
+        let length = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+        self.on_bytes(to, length, |space, offset| space.span(offset, length)?.write(bytes))?;
+        self.wait()
+    }
+
+    /// Sets device memory; waits for it.
+    ///
+    /// # Errors
+    ///
+    /// As [`Transfer::fill`](leasehold_plugin_api::Transfer::fill).
+    pub fn fill(&self, to: Address, bytes: u64, value: u8) -> Result<(), BackingError> {
+        self.on_bytes(to, bytes, |space, offset| space.span(offset, bytes)?.fill(value))?;
+        self.wait()
+    }
+
+    fn wait(&self) -> Result<(), BackingError> {
+        self.device().wait_for_default_stream().map_err(|fault| fault.into_error("not copied", "try again"))
+    }
+
+    fn on_bytes(
+        &self,
+        address: Address,
+        bytes: u64,
+        act: impl FnOnce(&Reservation, u64) -> Result<(), Fault>,
+    ) -> Result<(), BackingError> {
+        let holds = |region: &Region| region.offset_of(address, bytes).is_some();
+        let found = self.regions.find_where(holds).or_else(|| self.allocations.find_where(holds));
+        if let Some(region) = found {
+            return on_region(&region, address, bytes, act);
+        }
+        let prefix = self.prefixes.find_where(|prefix| holds(&prefix.window));
+        let prefix = prefix.ok_or_else(|| nowhere(address, bytes))?;
+        on_region(&prefix.window, address, bytes, act)
+    }
+}
+
+/// Runs something on some bytes of a region.
+pub(crate) fn on_region(
+    region: &Region,
+    address: Address,
+    bytes: u64,
+    act: impl FnOnce(&Reservation, u64) -> Result<(), Fault>,
+) -> Result<(), BackingError> {
+    let offset = region.offset_of(address, bytes).ok_or_else(|| nowhere(address, bytes))?;
+    let outcome = region.with_space(|space| act(space, offset)).ok_or_else(|| nowhere(address, bytes))?;
+    outcome.map_err(|fault| {
+        let kind = if fault.kind() == ErrorKind::Internal { ErrorKind::InvalidRequest } else { fault.kind() };
+        let what = format!("{bytes} bytes at {address} not copied");
+        fault.into_error_of(kind, what, "name bytes that are committed, and write to none that are sealed")
+    })
+}
+
+fn nowhere(address: Address, bytes: u64) -> BackingError {
+    BackingError::invalid(format!("{bytes} bytes at {address} not copied: they lie in no region; name committed bytes"))
+}
+
+impl Drop for DeviceMemory {
+    /// Gives back what is live. What the driver refuses is counted by its owning types.
+    fn drop(&mut self) {
+        let regions = self.regions.drain().into_iter().map(|(_, region)| region);
+        let live: Vec<_> = regions.chain(self.allocations.drain().into_iter().map(|(_, region)| region)).collect();
+        for region in live {
+            self.close(&region);
+        }
+        for (_, prefix) in self.prefixes.drain() {
+            self.close(&prefix.window);
+            self.settle(prefix.take_memory());
+        }
+    }
+}

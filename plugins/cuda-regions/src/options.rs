@@ -1,0 +1,109 @@
+//! The options that the CUDA backings have in common, and what they resolve to on this machine.
+
+use leasehold_cuda_driver::{Device, Driver, Properties};
+use leasehold_plugin_api::{BackingError, ErrorKind};
+use serde::Deserialize;
+use std::path::PathBuf;
+
+/// Which granularity of the driver a unit is made of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum GranularityChoice {
+    /// The smallest that the device has.
+    #[default]
+    Minimum,
+    /// What the driver recommends for speed.
+    Recommended,
+}
+
+/// The options that the CUDA backings have in common, as written.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DeviceOptions {
+    /// The device's ordinal.
+    pub device: u32,
+    /// Which granularity a unit is made of.
+    pub granularity: GranularityChoice,
+    /// How many granules one handle has; default 1.
+    pub handle: Option<u64>,
+    /// Other devices that get access.
+    pub peers: Vec<u32>,
+    /// The driver's library, where it is not the system's.
+    pub driver: Option<PathBuf>,
+}
+
+/// What the options resolve to on this machine.
+#[derive(Debug)]
+pub struct DeviceSetting {
+    /// The device, with its context retained.
+    pub device: Device,
+    /// What memory is to be like.
+    pub properties: Properties,
+    /// Bytes of one handle: the unit of commit, a power of two.
+    pub unit: u64,
+    /// Who gets access: the device first, then its peers.
+    pub ordinals: Vec<u32>,
+    /// The device's name.
+    pub name: String,
+    /// All its memory, in bytes.
+    pub total_bytes: u64,
+}
+
+impl DeviceOptions {
+    /// Opens the driver and the device, and checks what the options need from them.
+    ///
+    /// # Errors
+    ///
+    /// [`Unavailable`](ErrorKind::Unavailable) where driver, device or virtual memory management isn't here,
+    /// [`InvalidRequest`](ErrorKind::InvalidRequest) where an option can't be served.
+    pub fn resolve(&self) -> Result<DeviceSetting, BackingError> {
+        let driver = Driver::open(self.driver.as_deref())?;
+        let device = driver.device(self.device)?;
+        let ask =
+            |what: &'static str| move |fault: leasehold_cuda_driver::Fault| fault.into_error(what, "see nvidia-smi");
+        if !device.supports_virtual_memory().map_err(ask("the device says nothing of its abilities"))? {
+            let message =
+                "the device has no virtual memory management; use another device, or a driver of CUDA 10.2 or newer";
+            return Err(BackingError::new(ErrorKind::Unavailable, message));
+        }
+        for peer in &self.peers {
+            self.check_peer(&driver, &device, *peer)?;
+        }
+        let properties = Properties::of_device(self.device);
+        let granularity = device.granularity(properties).map_err(ask("the device does not tell its granularity"))?;
+        let granule = match self.granularity {
+            GranularityChoice::Minimum => granularity.minimum,
+            GranularityChoice::Recommended => granularity.recommended,
+        };
+        Ok(DeviceSetting {
+            properties,
+            unit: self.unit(granule)?,
+            ordinals: [self.device].into_iter().chain(self.peers.iter().copied()).collect(),
+            name: device.name().map_err(ask("the device does not tell its name"))?,
+            total_bytes: device.total_bytes().map_err(ask("the device does not tell its memory"))?,
+            device,
+        })
+    }
+
+    fn unit(&self, granule: u64) -> Result<u64, BackingError> {
+        let granules = self.handle.unwrap_or(1);
+        let unit = granule.checked_mul(granules).filter(|unit| unit.is_power_of_two());
+        unit.ok_or_else(|| {
+            BackingError::invalid(format!(
+                "option `handle` refused: {granules} granules of {granule} bytes are no power of two; write a power of two"
+            ))
+        })
+    }
+
+    fn check_peer(&self, driver: &Driver, device: &Device, peer: u32) -> Result<(), BackingError> {
+        let refuse = |why: String| BackingError::invalid(format!("option `peers` refused: {why}; leave it out"));
+        if peer == self.device {
+            return Err(refuse(format!("{peer} is the device itself")));
+        }
+        let other = driver.device(peer)?;
+        match other.can_reach(device) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(refuse(format!("device {peer} can't reach device {}", self.device))),
+            Err(fault) => Err(fault.into_error(format!("device {peer} does not tell whom it reaches"), "leave it out")),
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! Prefixes: memory that is owned once, written through one window, and then mapped read-only into many regions.
+
+use crate::contents::PrefixMemory;
+use crate::memory::DeviceMemory;
+use crate::region::{Region, Returns, grants};
+use crate::source::Need;
+use leasehold_cuda_driver::Access;
+use leasehold_plugin_api::toolkit::request;
+use leasehold_plugin_api::{BackingError, ErrorKind, Prefix, PrefixId, PrefixRequest, ReleaseOutcome};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// A prefix whose handle is held.
+#[derive(Debug)]
+pub(crate) struct LivePrefix {
+    pub(crate) window: Region,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    /// `None` once the handle is given back.
+    memory: Option<Arc<PrefixMemory>>,
+    writing: Writing,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Writing {
+    Open,
+    Ended,
+}
+
+impl LivePrefix {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The handle's hold on the memory, for its source.
+    pub(crate) fn take_memory(&self) -> Returns {
+        Returns { handles: Vec::new(), memories: self.lock().memory.take().into_iter().collect() }
+    }
+}
+
+impl DeviceMemory {
+    /// Takes physical memory for a prefix, and a window to write it through.
+    ///
+    /// # Errors
+    ///
+    /// As [`SharedMapping::create_prefix`](leasehold_plugin_api::SharedMapping::create_prefix).
+    pub fn create_prefix(&self, request: &PrefixRequest) -> Result<Prefix, BackingError> {
+        let PrefixRequest { id, bytes, role, holder } = *request;
+        let unit = self.unit();
+        request::check_granules(id, bytes, unit)?;
+        if self.prefixes.find(id).is_some() {
+            return Err(request::live_already(id));
+        }
+        let window = Region::reserve(self.device(), (bytes, unit), unit, holder, role)?;
+        let need = Need { units: bytes.checked_div(unit).unwrap_or(0), holder, role };
+        let owned_bytes = self.fill_region(&window, bytes, need)?;
+        let base = window.base();
+        let handles = window.open().map(|mut open| open.share_handles()).unwrap_or_default();
+        let memory = Some(Arc::new(PrefixMemory { id, holder, handles }));
+        let state = Mutex::new(State { memory, writing: Writing::Open });
+        match self.prefixes.insert(id, LivePrefix { window, state }) {
+            Ok(()) => Ok(Prefix { id, window: base, bytes, owned_bytes }),
+            Err(prefix) => {
+                self.close(&prefix.window);
+                self.settle(prefix.take_memory());
+                Err(request::live_already(id))
+            }
+        }
+    }
+
+    /// Ends all writing, once whatever writes has completed: a second mapping of the same memory shows nothing before.
+    ///
+    /// # Errors
+    ///
+    /// As [`SharedMapping::seal`](leasehold_plugin_api::SharedMapping::seal).
+    pub fn seal(&self, id: PrefixId) -> Result<(), BackingError> {
+        let prefix = self.prefixes.find(id).ok_or_else(|| BackingError::unknown_id(id))?;
+        let mut state = prefix.lock();
+        if state.writing == Writing::Ended {
+            return Err(BackingError::new(ErrorKind::WrongState, format!("{id}: is sealed already; seal it once")));
+        }
+        let grants = grants(self.ordinals(), Access::ReadOnly);
+        let sealed = prefix.window.with_space(|space| {
+            let _bound = space.device().bind()?;
+            space.device().wait_for_all()?;
+            space.set_access(0, space.bytes(), &grants)
+        });
+        let sealed = sealed.ok_or_else(|| BackingError::unknown_id(id))?;
+        sealed.map_err(|fault| fault.into_error(format!("{id}: not sealed"), "it stays writable; try again"))?;
+        state.writing = Writing::Ended;
+        Ok(())
+    }
+
+    /// Physical bytes that one more mapping would newly own: none.
+    ///
+    /// # Errors
+    ///
+    /// [`UnknownId`](ErrorKind::UnknownId).
+    pub fn incremental_owned_bytes(&self, id: PrefixId) -> Result<u64, BackingError> {
+        self.prefixes.find(id).map(|_| 0).ok_or_else(|| BackingError::unknown_id(id))
+    }
+
+    /// The memory of a sealed prefix.
+    ///
+    /// # Errors
+    ///
+    /// [`UnknownId`](ErrorKind::UnknownId), and [`WrongState`](ErrorKind::WrongState) where it isn't sealed.
+    pub fn sealed_memory(&self, id: PrefixId) -> Result<Arc<PrefixMemory>, BackingError> {
+        let prefix = self.prefixes.find(id).ok_or_else(|| BackingError::unknown_id(id))?;
+        let state = prefix.lock();
+        if state.writing == Writing::Open {
+            return Err(BackingError::new(ErrorKind::WrongState, format!("{id}: is not sealed; seal it, then map it")));
+        }
+        state.memory.clone().ok_or_else(|| BackingError::unknown_id(id))
+    }
+
+    /// Gives the handle and its window back, and the memory once nothing maps it any more.
+    pub fn release_prefix(&self, id: PrefixId) -> ReleaseOutcome {
+        let Some(prefix) = self.prefixes.find(id) else {
+            return ReleaseOutcome::Failed(BackingError::unknown_id(id));
+        };
+        let outcome = self.close(&prefix.window).unwrap_or(ReleaseOutcome::Complete);
+        if outcome == ReleaseOutcome::Complete {
+            self.prefixes.remove(id);
+            self.settle(prefix.take_memory());
+        }
+        outcome
+    }
+}

@@ -1,0 +1,88 @@
+//! Where the physical memory of regions comes from, and where it goes.
+
+use leasehold_cuda_driver::{Fault, PhysicalHandle};
+use leasehold_plugin_api::{BackingError, HolderId, MemoryRole};
+use std::fmt::Debug;
+
+/// What one part of a call needs.
+#[derive(Clone, Copy, Debug)]
+pub struct Need {
+    /// Handles, each of one unit.
+    pub units: u64,
+    /// For whom.
+    pub holder: HolderId,
+    /// What for.
+    pub role: MemoryRole,
+}
+
+/// One unit of physical memory that nothing maps.
+#[derive(Debug)]
+pub struct Piece {
+    /// The memory.
+    pub handle: PhysicalHandle,
+    /// Who may have left bytes there; `None` where nobody of this process did since it was made.
+    pub former: Option<HolderId>,
+}
+
+/// What a source found for the parts of a call.
+#[derive(Debug, Default)]
+pub struct Supply {
+    /// For each need as many pieces as it has units.
+    pub parts: Vec<Vec<Piece>>,
+    /// Physical bytes that are newly owned for it.
+    pub owned_bytes: u64,
+}
+
+/// One unit that nothing maps any more.
+#[derive(Debug)]
+pub struct Returned {
+    /// The memory.
+    pub handle: PhysicalHandle,
+    /// Who left bytes there.
+    pub holder: HolderId,
+}
+
+/// When a region parts with its handles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Parting {
+    /// Before it unmaps: the memory then goes with its mapping. What is refused leaves everything mapped.
+    BeforeUnmapping,
+    /// After it has unmapped: the handles go back to the source.
+    AfterUnmapping,
+}
+
+/// Where physical memory comes from and goes to. No lock of a caller is held while it is called.
+pub trait Source: Debug + Send + Sync {
+    /// When regions part with handles.
+    fn parting(&self) -> Parting;
+
+    /// Memory for every need, or for none.
+    ///
+    /// # Errors
+    ///
+    /// [`OutOfMemory`](leasehold_plugin_api::ErrorKind::OutOfMemory),
+    /// [`BudgetRefused`](leasehold_plugin_api::ErrorKind::BudgetRefused), and what the driver answers. Nothing is left
+    /// behind.
+    fn obtain(&self, needs: &[Need]) -> Result<Supply, BackingError>;
+
+    /// Takes back a supply that nobody used: everything is as before it was obtained, or memory is owned still that nobody
+    /// is charged for: a debt, until [`clear_debts`](Self::clear_debts) succeeds.
+    ///
+    /// # Errors
+    ///
+    /// Why it is a debt.
+    fn restore(&self, supply: Supply) -> Result<(), Fault>;
+
+    /// Gives up what is owned and charged to nobody.
+    ///
+    /// # Errors
+    ///
+    /// What the driver answers; the rest is a debt still.
+    fn clear_debts(&self) -> Result<(), Fault>;
+
+    /// Takes back what regions had. Answers the physical bytes that are owned no longer, and what the driver refused.
+    fn take_back(&self, returned: Vec<Returned>) -> (u64, Option<Fault>);
+
+    /// What obtaining so many units would newly own, as things are.
+    fn newly_owned(&self, units: u64) -> u64;
+}

@@ -1,0 +1,8 @@
+//! The CUDA backings over the simulated driver.
+//!
+//! The simulator is strict: what the driver's documentation leaves undefined is a violation in its books, fresh memory
+//! is not zero, and nothing may be left in the end.
+
+mod contract;
+mod costs;
+mod setup;

@@ -1,0 +1,50 @@
+//! Hosts with one CUDA backing each, linked in, over the simulated driver.
+
+use leasehold::{BackingHandle, Domain, Host};
+use leasehold_plugin_api::{Backing, BackingError, HostServices, OptionValue, Options};
+use leasehold_tests::cuda::Simulator;
+use leasehold_tests::fault::linked_in;
+
+/// The granule that the simulator is given here, and so the unit of both backings: small, since it copies byte by byte.
+pub(crate) const UNIT: u64 = 64 << 10;
+/// The budget of the device.
+pub(crate) const LIMIT: u64 = 1 << 30;
+pub(crate) const DEVICE: Domain = Domain::Device(0);
+
+/// Both backings, by the names that they are linked in under.
+pub(crate) const NAMES: [&str; 2] = ["cuda-vmm", "cuda-pool"];
+
+/// The simulator, with a device that has room for everything.
+pub(crate) fn simulator() -> Simulator {
+    let simulator = Simulator::start();
+    simulator.limit_memory(0, LIMIT);
+    simulator.set("granularity", UNIT);
+    simulator.set("recommended", UNIT);
+    simulator
+}
+
+/// Options that name the simulator as the driver.
+pub(crate) fn options(pairs: &[(&str, &str)]) -> Options {
+    let value = |text: &str| {
+        let number = text.parse().map(OptionValue::Integer);
+        number.unwrap_or_else(|_| OptionValue::Text(text.to_owned()))
+    };
+    let driver = Simulator::path();
+    let options = Options::new().with("driver", value(driver.to_str().expect("the path is text")));
+    pairs.iter().fold(options, |options, (key, text)| options.with(*key, value(text)))
+}
+
+/// A host with that backing.
+pub(crate) fn host(name: &'static str, pairs: &[(&str, &str)]) -> (Host, BackingHandle) {
+    let options = options(pairs);
+    let create =
+        move |services: HostServices| -> Result<Box<dyn Backing>, BackingError> { linked_in(name, &options, services) };
+    let host = Host::builder().limit(DEVICE, LIMIT).with_backing(name, create).load().expect("needs nothing else");
+    let backing = host.backing(name).unwrap_or_else(|error| panic!("{name}: {error}"));
+    (host, backing)
+}
+
+/// Bytes that are charged to the device.
+pub(crate) fn used(host: &Host) -> u64 {
+    host.snapshot().domain(DEVICE).expect("the device has books").used_bytes
+}
