@@ -1,0 +1,55 @@
+//! What only a real device can tell, in one table: both CUDA backings' conformance, what each call of the driver costs, a
+//! long growth, a pool beside none, a mapped prefix beside a copy, and growth while a captured graph replays.
+//!
+//! Every row is measured on the spot. Where the driver lacks something, or memory is short, the row says so. Exits with 1
+//! where a backing does not conform, or a graph wrote to another place than it was captured for.
+
+mod calls;
+mod conformance;
+mod graph;
+mod growth;
+mod hosts;
+mod prefix;
+mod table;
+
+use clap::Parser;
+use hosts::Settings;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use table::Table;
+
+#[derive(Debug, Parser)]
+#[command(about = "What only a real CUDA device can tell: prints one table within three minutes")]
+struct Arguments {
+    /// The driver's library, where it is not the system's
+    #[arg(long)]
+    driver: Option<PathBuf>,
+    /// The device's ordinal
+    #[arg(long, default_value_t = 0)]
+    device: u32,
+    /// How far the long growth goes, in MiB, at most what is free
+    #[arg(long, default_value_t = 32 << 10)]
+    growth: u64,
+    /// The size of the prefix, of the pool's growth and of the graph's memory, in MiB
+    #[arg(long, default_value_t = 256)]
+    size: u64,
+}
+
+fn main() -> ExitCode {
+    let Arguments { driver, device, growth, size } = Arguments::parse();
+    let settings = match Settings::find(driver, device, growth << 20, size << 20) {
+        Ok(settings) => settings,
+        Err(error) => {
+            eprintln!("no device to check: {error}");
+            return ExitCode::from(2);
+        }
+    };
+    let mut table = Table::new(&settings);
+    let conforms = conformance::measure(&settings, &mut table);
+    calls::measure(&settings, &mut table);
+    growth::measure(&settings, &mut table);
+    prefix::measure(&settings, &mut table);
+    let holds = graph::measure(&settings, &mut table);
+    println!("{table}");
+    ExitCode::from(u8::from(!(conforms && holds)))
+}
