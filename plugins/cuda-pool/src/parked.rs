@@ -32,27 +32,28 @@ impl<H> Parked<H> {
 
     /// Takes one: what this holder left last, else what was parked first.
     pub(crate) fn take(&mut self, holder: HolderId) -> Option<(HolderId, H)> {
-        match self.by_holder.get(&holder).and_then(VecDeque::back).copied() {
-            Some(age) => self.remove(age),
+        match self.end_of(holder, VecDeque::pop_back) {
+            Some(age) => self.by_age.remove(&age),
             None => self.take_oldest(),
         }
     }
 
     /// Takes what was parked first.
     pub(crate) fn take_oldest(&mut self) -> Option<(HolderId, H)> {
-        let age = *self.by_age.keys().next()?;
-        self.remove(age)
+        let (_, oldest) = self.by_age.pop_first()?;
+        // The oldest of all is the oldest of its holder.
+        let _ = self.end_of(oldest.0, VecDeque::pop_front);
+        Some(oldest)
     }
 
-    fn remove(&mut self, age: u64) -> Option<(HolderId, H)> {
-        let (holder, handle) = self.by_age.remove(&age)?;
-        if let Some(ages) = self.by_holder.get_mut(&holder) {
-            ages.retain(|parked| *parked != age);
-            if ages.is_empty() {
-                self.by_holder.remove(&holder);
-            }
+    /// Takes a moment from one end of those of a holder.
+    fn end_of(&mut self, holder: HolderId, pop: impl FnOnce(&mut VecDeque<u64>) -> Option<u64>) -> Option<u64> {
+        let ages = self.by_holder.get_mut(&holder)?;
+        let age = pop(ages);
+        if ages.is_empty() {
+            self.by_holder.remove(&holder);
         }
-        Some((holder, handle))
+        age
     }
 }
 
