@@ -205,6 +205,7 @@ impl CheckedBacking {
             Ok(allocation) => allocation,
             Err(fault) => {
                 if fault.leaves_doubt() {
+                    let (lease, bytes) = self.in_whole_granules(lease, bytes);
                     self.give_back_unseen(target, lease, bytes);
                 }
                 return Err(fault);
@@ -220,6 +221,16 @@ impl CheckedBacking {
                 Err(fault)
             }
         }
+    }
+
+    /// What may have been taken for an allocation, charged: a backing hands out whole granules.
+    fn in_whole_granules(&self, lease: Option<Lease>, bytes: u64) -> (Option<Lease>, u64) {
+        let whole = bytes.checked_next_multiple_of(self.granule()).unwrap_or(bytes);
+        let lease = lease.map(|mut lease| {
+            lease.record(whole.saturating_sub(bytes));
+            lease
+        });
+        (lease, whole)
     }
 
     fn in_service(&self, operation: Operation) -> Result<(), BackingFault> {

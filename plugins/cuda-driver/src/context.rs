@@ -23,12 +23,15 @@ pub(crate) struct Context {
     pub(crate) device: c_int,
     /// Invariant 1: `cuDevicePrimaryCtxRetain` answered it for this value, which releases it once, on drop.
     raw: NonNull<c_void>,
+    /// Invariant 3: events of this context that are live and in nobody's use. The driver did not take them back, so they
+    /// serve again.
+    spare_events: Mutex<Vec<Opaque>>,
 }
 
-// SAFETY: the handle is only handed to the driver, whose context may be current to any number of threads, and be
-// released by any: CUDA Driver API, Context Management. The rest is plain values.
+// SAFETY: the handles are only handed to the driver, whose context may be current to any number of threads, and be
+// released by any, as its events may be: CUDA Driver API, Context Management. The rest is plain values.
 unsafe impl Send for Context {}
-// SAFETY: as above; nothing in it changes.
+// SAFETY: as above; nothing in it changes but what a lock guards.
 unsafe impl Sync for Context {}
 
 impl Context {
@@ -40,9 +43,29 @@ impl Context {
             return Ok(known);
         }
         let device = calls.device(ordinal)?;
-        let context = Arc::new(Self { calls, ordinal, device, raw: calls.retain_context(device)? });
+        let (raw, spare_events) = (calls.retain_context(device)?, Mutex::default());
+        let context = Arc::new(Self { calls, ordinal, device, raw, spare_events });
         retained.push(Arc::downgrade(&context));
         Ok(context)
+    }
+
+    /// An event that could not be destroyed, to be used again.
+    pub(crate) fn take_event(&self) -> Option<Opaque> {
+        self.spare_events.lock().unwrap_or_else(PoisonError::into_inner).pop()
+    }
+
+    /// Keeps a live event of this context that could not be destroyed.
+    pub(crate) fn keep_event(&self, event: Opaque) {
+        self.spare_events.lock().unwrap_or_else(PoisonError::into_inner).push(event);
+    }
+
+    fn destroy_events(&self) -> Result<(), Fault> {
+        let _bound = self.bind()?;
+        while let Some(event) = self.take_event() {
+            // SAFETY: live, of the context that is current, and in nobody's use (3).
+            unsafe { self.calls.destroy_event(event) }?;
+        }
+        Ok(())
     }
 
     /// Makes it current on this thread until the answer is dropped.
@@ -61,6 +84,10 @@ impl Context {
 impl Drop for Context {
     /// The context itself lives on where others retain it.
     fn drop(&mut self) {
+        let has_events = !self.spare_events.get_mut().unwrap_or_else(PoisonError::into_inner).is_empty();
+        if has_events && self.destroy_events().is_err() {
+            troubles::count_drop_failed();
+        }
         // SAFETY: retained for this value, and not released before (1).
         if unsafe { self.calls.release_context(self.device) }.is_err() {
             troubles::count_drop_failed();

@@ -146,7 +146,7 @@ impl Device {
     ///
     /// What the driver answers: sticky codes of earlier work too, and 900 and its kin while somebody captures a graph.
     pub fn wait_for_default_stream(&self) -> Result<(), Fault> {
-        self.run(span::wait_for_default_stream)
+        self.run(|calls| span::wait_for_default_stream(calls, &self.context))
     }
 
     /// Waits until all work in its context is done, whatever stream it was given to (`cuCtxSynchronize`).

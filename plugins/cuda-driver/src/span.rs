@@ -6,10 +6,10 @@
 //! taken its bytes when it returns; a copy to the host has written them.
 #![expect(unsafe_code, reason = "has the driver read and write device memory, and owns an event")]
 
+use crate::context::Context;
 use crate::device::Device;
 use crate::error::{Fault, code};
 use crate::sys::{Calls, Opaque};
-use crate::troubles;
 use leasehold_plugin_api::Address;
 
 /// `CU_EVENT_DISABLE_TIMING`: all that is wanted is to wait.
@@ -109,9 +109,10 @@ impl<'owner> Span<'owner> {
     }
 }
 
-/// An event that is destroyed on drop.
+/// An event that is destroyed on drop, or serves again where the driver doesn't take it back.
 struct Event<'calls> {
     calls: &'calls Calls,
+    context: &'calls Context,
     /// Invariant 2: live, made in the context that is current for as long as this value lives, and nobody else's.
     raw: Opaque,
 }
@@ -120,14 +121,15 @@ impl Drop for Event<'_> {
     fn drop(&mut self) {
         // SAFETY: live, and ended only here (2).
         if unsafe { self.calls.destroy_event(self.raw) }.is_err() {
-            troubles::count_drop_failed();
+            self.context.keep_event(self.raw);
         }
     }
 }
 
-/// Waits for what was given to the default stream of the current context so far.
-pub(crate) fn wait_for_default_stream(calls: &Calls) -> Result<(), Fault> {
-    let event = Event { calls, raw: calls.create_event(NO_TIMING)? };
+/// Waits for what was given to the default stream of the context so far, which is current.
+pub(crate) fn wait_for_default_stream(calls: &Calls, context: &Context) -> Result<(), Fault> {
+    let raw = context.take_event().map_or_else(|| calls.create_event(NO_TIMING), Ok)?;
+    let event = Event { calls, context, raw };
     // SAFETY: live, and of the context that is current (2).
     unsafe { calls.record_event(event.raw) }?;
     // SAFETY: live (2).

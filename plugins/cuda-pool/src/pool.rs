@@ -72,29 +72,18 @@ impl Pool {
             let advice = "free memory of the device, or lower the budget of its domain";
             fault.into_error(format!("no memory for {bytes} bytes"), advice).with_requested(bytes)
         };
-        let _bound = device.bind().map_err(refuse)?;
-        for _ in 0..missing {
-            let handle = device.create(*properties, *unit).map_err(refuse)?;
-            pieces.push(Piece { handle, former: None });
-        }
-        Ok(())
-    }
-
-    /// Gives new handles back and refunds what was charged; what the driver does not take stays, parked and charged.
-    fn unmake(&self, supply: Supply) {
-        let mut refund = supply.owned_bytes;
-        for piece in supply.parts.into_iter().flatten() {
-            match piece.former {
-                Some(former) => self.lock().park(former, piece.handle),
-                None => {
-                    if let Err((handle, _)) = piece.handle.close() {
-                        refund = refund.saturating_sub(self.0.unit);
-                        self.lock().park(HolderId::NOBODY, handle);
-                    }
-                }
+        let mut made: u64 = 0;
+        let outcome = device.bind().and_then(|_bound| {
+            for _ in 0..missing {
+                pieces.push(Piece { handle: device.create(*properties, *unit)?, former: None });
+                made = made.saturating_add(1);
             }
-        }
-        self.0.books.refund(refund);
+            Ok(())
+        });
+        outcome.map_err(|fault| {
+            books.refund(missing.saturating_sub(made).saturating_mul(*unit));
+            refuse(fault)
+        })
     }
 
     fn lock(&self) -> MutexGuard<'_, Parked<PhysicalHandle>> {
@@ -111,28 +100,31 @@ impl Source for Pool {
         Parting::AfterUnmapping
     }
 
-    fn obtain(&self, needs: &[Need]) -> Result<Supply, BackingError> {
-        let mut supply = Supply { parts: self.take_parked(needs), owned_bytes: 0 };
-        for (need, pieces) in needs.iter().zip(&mut supply.parts) {
-            if let Err(error) = self.make(need, pieces, &mut supply.owned_bytes) {
-                self.unmake(supply);
-                return Err(error);
+    fn obtain(&self, needs: &[Need], supply: &mut Supply) -> Result<(), BackingError> {
+        supply.parts = self.take_parked(needs);
+        let mut parts = needs.iter().zip(&mut supply.parts);
+        parts.try_for_each(|(need, pieces)| self.make(need, pieces, &mut supply.owned_bytes))
+    }
+
+    /// New handles are given back and refunded. What the driver does not take stays, parked and charged, as do those that
+    /// are in regions still.
+    fn restore(&self, supply: &mut Supply) -> Result<(), Fault> {
+        let mut given_back: u64 = 0;
+        for Piece { handle, former } in supply.parts.drain(..).flatten() {
+            match (former, handle) {
+                (Some(former), handle) => self.lock().park(former, handle),
+                (None, handle) => match handle.close() {
+                    Ok(()) => given_back = given_back.saturating_add(self.0.unit),
+                    Err((handle, _)) => self.lock().park(HolderId::NOBODY, handle),
+                },
             }
         }
-        Ok(supply)
-    }
-
-    fn restore(&self, supply: Supply) -> Result<(), Fault> {
-        self.unmake(supply);
+        self.0.books.refund(given_back);
         Ok(())
     }
 
-    fn clear_debts(&self) -> Result<(), Fault> {
-        Ok(())
-    }
-
-    fn take_back(&self, returned: Vec<Returned>) -> (u64, Option<Fault>) {
-        let (mut given_back, mut last_fault) = (0_u64, None);
+    fn take_back(&self, returned: Vec<Returned>) -> u64 {
+        let mut given_back: u64 = 0;
         for Returned { handle, holder } in returned {
             if self.lock().units() < self.0.park_units {
                 self.lock().park(holder, handle);
@@ -140,14 +132,11 @@ impl Source for Pool {
             }
             match handle.close() {
                 Ok(()) => given_back = given_back.saturating_add(self.0.unit),
-                Err((handle, fault)) => {
-                    last_fault = Some(fault);
-                    self.lock().park(holder, handle);
-                }
+                Err((handle, _)) => self.lock().park(holder, handle),
             }
         }
         self.0.books.refund(given_back);
-        (given_back, last_fault)
+        given_back
     }
 
     fn newly_owned(&self, units: u64) -> u64 {

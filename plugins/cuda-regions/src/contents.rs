@@ -36,6 +36,15 @@ pub(crate) enum Unit {
     Residue(Option<PhysicalHandle>),
     /// A unit of a prefix.
     Prefix,
+    /// A unit of a prefix that a call could not unmap: in nobody's use.
+    FormerPrefix,
+}
+
+impl Unit {
+    /// Whether nobody uses it, and it is only still there.
+    fn is_left(&self) -> bool {
+        matches!(self, Unit::Residue(_) | Unit::FormerPrefix)
+    }
 }
 
 /// A part of a prefix that was mapped as a whole.
@@ -53,6 +62,8 @@ pub(crate) struct Contents {
     /// The parts of prefixes by the unit that they begin at.
     parts: BTreeMap<u64, Part>,
     private: u64,
+    /// Memory that was made for a call that failed, that nothing maps, and that could not be given back.
+    debts: Vec<PhysicalHandle>,
 }
 
 impl Contents {
@@ -61,9 +72,38 @@ impl Contents {
         self.private
     }
 
-    /// Whether nothing but residue is in the range.
+    /// Units of memory that is owned for the region: committed, residue, and debts.
+    pub(crate) fn owned_units(&self) -> u64 {
+        let residue = self.units.values().filter(|unit| matches!(unit, Unit::Residue(_))).count();
+        let left = u64::try_from(residue.saturating_add(self.debts.len())).unwrap_or(u64::MAX);
+        self.private.saturating_add(left)
+    }
+
+    /// Memory that nothing maps and that is to be given back.
+    pub(crate) fn debts(&mut self) -> &mut Vec<PhysicalHandle> {
+        &mut self.debts
+    }
+
+    /// Whether nothing but what failed calls left is in the range.
     pub(crate) fn is_free(&self, range: &Range<u64>) -> bool {
-        self.units.range(range.clone()).all(|(_, unit)| matches!(unit, Unit::Residue(_)))
+        self.units.range(range.clone()).all(|(_, unit)| unit.is_left())
+    }
+
+    /// The runs of what failed calls left.
+    pub(crate) fn runs_left(&self) -> Vec<Range<u64>> {
+        self.runs_where(Unit::is_left)
+    }
+
+    /// The runs of everything.
+    pub(crate) fn runs(&self) -> Vec<Range<u64>> {
+        self.runs_where(|_| true)
+    }
+
+    /// What is mapped of prefixes in a range is in nobody's use from now on.
+    pub(crate) fn leave_prefixes(&mut self, range: &Range<u64>) {
+        for (_, unit) in self.units.range_mut(range.clone()).filter(|(_, unit)| matches!(unit, Unit::Prefix)) {
+            *unit = Unit::FormerPrefix;
+        }
     }
 
     /// Whether everything in the range is committed memory.
@@ -105,9 +145,10 @@ impl Contents {
         Some(part.memory)
     }
 
-    /// Takes away what is no longer mapped in a range, and answers its handles.
-    pub(crate) fn remove(&mut self, range: &Range<u64>) -> Vec<PhysicalHandle> {
-        let mut handles = Vec::new();
+    /// Takes away what is no longer mapped in a range, and answers its handles: committed memory shows what the holder
+    /// left, residue what nobody knows.
+    pub(crate) fn remove(&mut self, range: &Range<u64>, holder: HolderId) -> Vec<Returned> {
+        let mut returned = Vec::new();
         let mut rest = self.units.split_off(&range.start);
         let mut behind = rest.split_off(&range.end);
         self.units.append(&mut behind);
@@ -115,25 +156,27 @@ impl Contents {
             match unit {
                 Unit::Private(handle) => {
                     self.private = self.private.saturating_sub(1);
-                    handles.extend(handle);
+                    returned.extend(handle.map(|handle| Returned { handle, holder }));
                 }
-                Unit::Residue(handle) => handles.extend(handle),
-                Unit::Prefix => {}
+                Unit::Residue(handle) => {
+                    returned.extend(handle.map(|handle| Returned { handle, holder: HolderId::NOBODY }));
+                }
+                Unit::Prefix | Unit::FormerPrefix => {}
             }
         }
-        handles
+        returned
     }
 
     /// The handles that are still held in a range, each in its place.
     pub(crate) fn handles_in(&mut self, range: &Range<u64>) -> impl Iterator<Item = &mut Option<PhysicalHandle>> {
         self.units.range_mut(range.clone()).filter_map(|(_, unit)| match unit {
             Unit::Private(handle) | Unit::Residue(handle) => Some(handle),
-            Unit::Prefix => None,
+            Unit::Prefix | Unit::FormerPrefix => None,
         })
     }
 
     /// The runs of units that follow each other, among those that are wanted.
-    pub(crate) fn runs(&self, is_wanted: impl Fn(&Unit) -> bool) -> Vec<Range<u64>> {
+    fn runs_where(&self, is_wanted: impl Fn(&Unit) -> bool) -> Vec<Range<u64>> {
         let mut runs: Vec<Range<u64>> = Vec::new();
         for unit in self.units.iter().filter(|(_, unit)| is_wanted(unit)).map(|(unit, _)| *unit) {
             match runs.last_mut() {

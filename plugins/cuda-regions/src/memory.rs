@@ -3,9 +3,9 @@
 use crate::contents::PrefixMemory;
 use crate::options::DeviceSetting;
 use crate::prefix::LivePrefix;
-use crate::region::{Region, Returns};
-use crate::source::{Need, Source};
-use crate::transaction::in_debt;
+use crate::region::{Region, Returns, broken_off};
+use crate::source::{Need, Source, Supply};
+use crate::transaction::Group;
 use leasehold_cuda_driver::{Device, Fault, Reservation};
 use leasehold_plugin_api::toolkit::{Table, request};
 use leasehold_plugin_api::{
@@ -92,52 +92,39 @@ impl DeviceMemory {
         let AllocateRequest { id, align, role, .. } = *request;
         // Of nobody: an allocation shows what nobody left, its holder included.
         let holder = api::HolderId::NOBODY;
+        if self.allocations.find(id).is_some() {
+            return Err(request::live_already(id));
+        }
         let region = Region::reserve(self.device(), (bytes, align.max(unit)), unit, holder, role)?;
         let base = region.base();
-        self.fill_region(&region, bytes, Need { units: bytes.checked_div(unit).unwrap_or(0), holder, role })?;
-        match self.allocations.insert(id, region) {
-            Ok(()) => Ok(Allocation { id, base, bytes }),
-            Err(region) => {
-                self.close(&region);
-                Err(request::live_already(id))
-            }
+        let filled =
+            self.fill_region(&region, bytes, Need { units: bytes.checked_div(unit).unwrap_or(0), holder, role });
+        if let Err(Unfilled::Gone(error)) = filled {
+            return Err(error);
         }
+        // What is left of a failure is found by its id, to be released.
+        self.allocations.insert(id, region).map_err(|_| request::live_already(id))?;
+        filled.map(|_| Allocation { id, base, bytes }).map_err(Unfilled::into_error)
     }
 
-    /// Commits all of a region that nobody else knows yet. On failure the region is given back, as far as the driver
-    /// takes it. Answers the bytes that are newly owned.
-    pub(crate) fn fill_region(&self, region: &Region, bytes: u64, need: Need) -> Result<u64, BackingError> {
-        let mut supply = self.source.obtain(&[need])?;
-        let mut returns = Returns::default();
-        let outcome = self.fill_open(region, bytes, &mut supply.parts, &mut returns);
-        match outcome {
-            Ok(()) => {
-                self.settle(returns);
-                Ok(supply.owned_bytes)
+    /// Commits all of a region that nobody else knows yet. Answers the bytes that are newly owned.
+    pub(crate) fn fill_region(&self, region: &Region, bytes: u64, need: Need) -> Result<u64, Unfilled> {
+        let (mut supply, mut returns) = (Supply::default(), Returns::default());
+        let parts = [CommitRange::new(RegionId::new(0), 0, bytes)];
+        let outcome = self.source.obtain(&[need], &mut supply).and_then(|()| {
+            let Some(open) = region.open() else { return Ok(()) };
+            let mut groups = [Group { region: open, parts: &parts, need }];
+            self.commit_or_undo(&mut groups, &mut supply.parts, &mut returns)
+        });
+        let ended = self.end_commit(outcome, supply, returns, |_, debts| region.keep(debts));
+        ended.map_err(|error| match self.close(region) {
+            Some(ReleaseOutcome::Quarantined { error: held, .. } | ReleaseOutcome::Failed(held)) => {
+                let message = format!("{}; {}", error.message(), held.message());
+                let left = BackingError::new(broken_off(error.kind(), held.kind()), message);
+                Unfilled::Left(error.native_code().map_or(left.clone(), |code| left.with_native_code(code)))
             }
-            Err(error) => {
-                let restored = self.source.restore(supply);
-                self.settle(returns);
-                self.close(region);
-                Err(restored.err().map_or(error.clone(), |debt| in_debt(&error, debt)))
-            }
-        }
-    }
-
-    fn fill_open(
-        &self,
-        region: &Region,
-        bytes: u64,
-        parts: &mut [Vec<crate::source::Piece>],
-        returns: &mut Returns,
-    ) -> Result<(), BackingError> {
-        let (Some(mut open), Some(pieces)) = (region.open(), parts.first_mut()) else { return Ok(()) };
-        let advice = "free memory of the device, or lower the budget of its domain";
-        let _bound = self.device().bind().map_err(|fault| fault.into_error("not allocated", advice))?;
-        let whole = CommitRange::new(RegionId::new(0), 0, bytes);
-        open.commit(&whole, pieces, self.ordinals(), returns)
-            .map_err(|broken| broken.into_error("not allocated", advice))?;
-        self.device().wait_for_default_stream().map_err(|fault| fault.into_error("not allocated", advice))
+            Some(ReleaseOutcome::Complete) | None => Unfilled::Gone(error),
+        })
     }
 
     /// The one terminal release of regions and allocations.
@@ -173,7 +160,7 @@ impl DeviceMemory {
         let Returns { handles: mut returned, memories } = returns;
         let last = memories.into_iter().filter_map(Arc::into_inner);
         returned.extend(last.flat_map(PrefixMemory::into_returned));
-        if returned.is_empty() { 0 } else { self.source.take_back(returned).0 }
+        if returned.is_empty() { 0 } else { self.source.take_back(returned) }
     }
 
     /// Copies device memory out; waits for it.
@@ -225,6 +212,23 @@ impl DeviceMemory {
         let prefix = self.prefixes.find_where(|prefix| holds(&prefix.window));
         let prefix = prefix.ok_or_else(|| nowhere(address, bytes))?;
         on_region(&prefix.window, address, bytes, act)
+    }
+}
+
+/// A region that could not be filled.
+#[derive(Debug)]
+pub(crate) enum Unfilled {
+    /// It is closed, and nothing of it is left.
+    Gone(BackingError),
+    /// Something is left, and nothing but a release is answered.
+    Left(BackingError),
+}
+
+impl Unfilled {
+    pub(crate) fn into_error(self) -> BackingError {
+        match self {
+            Self::Gone(error) | Self::Left(error) => error,
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Prefixes: memory that is owned once, written through one window, and then mapped read-only into many regions.
 
 use crate::contents::PrefixMemory;
-use crate::memory::DeviceMemory;
+use crate::memory::{DeviceMemory, Unfilled};
 use crate::region::{Region, Returns, grants};
 use crate::source::Need;
 use leasehold_cuda_driver::Access;
@@ -34,6 +34,12 @@ impl LivePrefix {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Units of the memory, as long as the handle holds it.
+    fn owned_units(&self) -> u64 {
+        let units = self.lock().memory.as_ref().map_or(0, |memory| memory.handles.len());
+        u64::try_from(units).unwrap_or(u64::MAX)
+    }
+
     /// The handle's hold on the memory, for its source.
     pub(crate) fn take_memory(&self) -> Returns {
         Returns { handles: Vec::new(), memories: self.lock().memory.take().into_iter().collect() }
@@ -55,19 +61,21 @@ impl DeviceMemory {
         }
         let window = Region::reserve(self.device(), (bytes, unit), unit, holder, role)?;
         let need = Need { units: bytes.checked_div(unit).unwrap_or(0), holder, role };
-        let owned_bytes = self.fill_region(&window, bytes, need)?;
-        let base = window.base();
-        let handles = window.open().map(|mut open| open.share_handles()).unwrap_or_default();
-        let memory = Some(Arc::new(PrefixMemory { id, holder, handles }));
-        let state = Mutex::new(State { memory, writing: Writing::Open });
-        match self.prefixes.insert(id, LivePrefix { window, state }) {
-            Ok(()) => Ok(Prefix { id, window: base, bytes, owned_bytes }),
-            Err(prefix) => {
-                self.close(&prefix.window);
-                self.settle(prefix.take_memory());
-                Err(request::live_already(id))
-            }
+        let filled = self.fill_region(&window, bytes, need);
+        if let Err(Unfilled::Gone(error)) = filled {
+            return Err(error);
         }
+        let base = window.base();
+        let handles = window.open().map(|mut open| open.share_handles());
+        let memory = handles.map(|handles| Arc::new(PrefixMemory { id, holder, handles }));
+        let state = Mutex::new(State { memory, writing: Writing::Open });
+        // What is left of a failure is found by its id, to be released.
+        if let Err(prefix) = self.prefixes.insert(id, LivePrefix { window, state }) {
+            self.close(&prefix.window);
+            self.settle(prefix.take_memory());
+            return Err(request::live_already(id));
+        }
+        filled.map(|owned_bytes| Prefix { id, window: base, bytes, owned_bytes }).map_err(Unfilled::into_error)
     }
 
     /// Ends all writing, once whatever writes has completed: a second mapping of the same memory shows nothing before.
@@ -122,6 +130,11 @@ impl DeviceMemory {
             return ReleaseOutcome::Failed(BackingError::unknown_id(id));
         };
         let outcome = self.close(&prefix.window).unwrap_or(ReleaseOutcome::Complete);
+        if let ReleaseOutcome::Quarantined { remaining_bytes, error } = outcome {
+            // Its memory goes with its window.
+            let remaining_bytes = prefix.owned_units().saturating_mul(self.unit()).max(remaining_bytes);
+            return ReleaseOutcome::Quarantined { remaining_bytes, error };
+        }
         if outcome == ReleaseOutcome::Complete {
             self.prefixes.remove(id);
             self.settle(prefix.take_memory());

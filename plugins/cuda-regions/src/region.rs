@@ -1,6 +1,6 @@
 //! One region: its reservation, what is mapped in it, and the calls of the driver that change that.
 
-use crate::contents::{Contents, Part, PrefixMemory, Unit};
+use crate::contents::{Contents, Part, PrefixMemory};
 use crate::source::{Parting, Piece, Returned};
 use leasehold_cuda_driver::{Access, Device, Fault, Grant, PhysicalHandle, Reservation};
 use leasehold_plugin_api::toolkit::request::{self, name};
@@ -75,11 +75,16 @@ impl Broken {
         match self.undo {
             None => self.fault.into_error(what, advice),
             Some(undo) => {
-                let what = format!("{what}: {}; undoing it failed too", self.fault);
-                undo.into_error_of(ErrorKind::BrokenOff, what, RETRY)
+                let kind = broken_off(self.fault.kind(), undo.kind());
+                undo.into_error_of(kind, format!("{what}: {}; undoing it failed too", self.fault), RETRY)
             }
         }
     }
+}
+
+/// What a failure is that could not be undone: both leave doubt, but a device that is lost undoes nothing any more.
+pub(crate) fn broken_off(failure: ErrorKind, undoing: ErrorKind) -> ErrorKind {
+    if [failure, undoing].contains(&ErrorKind::DeviceLost) { ErrorKind::DeviceLost } else { ErrorKind::BrokenOff }
 }
 
 impl Region {
@@ -136,13 +141,18 @@ impl Region {
         self.lock().space.as_ref().map(act)
     }
 
+    /// Keeps what was made for it, that nothing maps, and that could not be given back.
+    pub(crate) fn keep(&self, debts: Vec<Piece>) {
+        self.lock().contents.debts().extend(debts.into_iter().map(|piece| piece.handle));
+    }
+
     /// Unmaps everything and gives the addresses back; `None` when that is done already.
     pub(crate) fn close(&self, parting: Parting, returns: &mut Returns) -> Option<ReleaseOutcome> {
         let mut state = self.lock();
         state.space.as_ref()?;
         if let Err(fault) = state.unmap_all(self, parting, returns) {
             state.life = Life::Quarantined;
-            let remaining_bytes = state.contents.private_units().saturating_mul(self.unit);
+            let remaining_bytes = state.contents.owned_units().saturating_mul(self.unit);
             return Some(ReleaseOutcome::Quarantined { remaining_bytes, error: still_held(fault) });
         }
         match state.space.take().map(Reservation::close) {
@@ -162,8 +172,17 @@ fn still_held(fault: Fault) -> BackingError {
 
 impl State {
     fn unmap_all(&mut self, region: &Region, parting: Parting, returns: &mut Returns) -> Result<(), Fault> {
-        for run in self.contents.runs(|_| true) {
-            self.unmap_run(region, &run, parting, returns)?;
+        self.clear_debts()?;
+        self.contents.runs().into_iter().try_for_each(|run| self.unmap_run(region, &run, parting, returns))
+    }
+
+    fn clear_debts(&mut self) -> Result<(), Fault> {
+        let debts = self.contents.debts();
+        while let Some(debt) = debts.pop() {
+            if let Err((debt, fault)) = debt.close() {
+                debts.push(debt);
+                return Err(fault);
+            }
         }
         Ok(())
     }
@@ -191,8 +210,7 @@ impl State {
         for start in self.contents.parts_in(run) {
             returns.memories.extend(self.contents.remove_part(start));
         }
-        let holder = region.holder;
-        returns.handles.extend(self.contents.remove(run).into_iter().map(|handle| Returned { handle, holder }));
+        returns.handles.extend(self.contents.remove(run, region.holder));
         Ok(())
     }
 }
@@ -201,17 +219,17 @@ impl OpenRegion<'_> {
     /// Committed bytes, or why nobody can tell: residue is taken away first.
     pub(crate) fn committed_bytes(&mut self, parting: Parting, returns: &mut Returns) -> Result<u64, BackingError> {
         self.clear_residue(parting, returns).map_err(|fault| {
-            fault.into_error_of(ErrorKind::BrokenOff, "what a failed call left is still mapped", RETRY)
+            let kind = broken_off(ErrorKind::BrokenOff, fault.kind());
+            fault.into_error_of(kind, "what a failed call left is still held", RETRY)
         })?;
         Ok(self.state.contents.private_units().saturating_mul(self.region.unit))
     }
 
     /// Takes away what earlier calls could not undo.
     fn clear_residue(&mut self, parting: Parting, returns: &mut Returns) -> Result<(), Fault> {
-        for run in self.state.contents.runs(|unit| matches!(unit, Unit::Residue(_))) {
-            self.state.unmap_run(self.region, &run, parting, returns)?;
-        }
-        Ok(())
+        self.state.clear_debts()?;
+        let runs = self.state.contents.runs_left();
+        runs.into_iter().try_for_each(|run| self.state.unmap_run(self.region, &run, parting, returns))
     }
 
     /// The units of a range that is whole units within the region.
@@ -246,11 +264,11 @@ impl OpenRegion<'_> {
         part: &CommitRange,
         pieces: &mut Vec<Piece>,
         ordinals: &[u32],
-        returns: &mut Returns,
+        (parting, returns): (Parting, &mut Returns),
     ) -> Result<(), Broken> {
         // Malformed ranges were refused before.
         let Ok(range) = self.units_of(part) else { return Ok(()) };
-        self.clear_residue(Parting::AfterUnmapping, returns).map_err(Broken::undone)?;
+        self.clear_residue(parting, returns).map_err(Broken::undone)?;
         let Some(space) = &self.state.space else { return Ok(()) };
         let unit = self.region.unit;
         let mut mapped: u64 = 0;
@@ -279,8 +297,8 @@ impl OpenRegion<'_> {
         let Ok(range) = self.units_of(part) else { return Ok(()) };
         let outcome = self.state.unmap_run(self.region, &range, Parting::AfterUnmapping, returns);
         if outcome.is_err() {
-            let handles = self.state.contents.remove(&range);
-            self.state.contents.insert_residue(range.start, handles.into_iter().map(Some));
+            let handles = self.state.contents.remove(&range, self.region.holder);
+            self.state.contents.insert_residue(range.start, handles.into_iter().map(|unit| Some(unit.handle)));
         }
         outcome
     }
@@ -325,9 +343,10 @@ impl OpenRegion<'_> {
         };
         let undo = if mapped == 0 { Ok(()) } else { space.unmap(target.offset, mapped.saturating_mul(unit)) };
         let Err(undo) = undo else { return Err(Broken::undone(fault)) };
-        // It stays in the books as far as it is mapped, and goes with its region.
+        // It stays in the books as far as it is mapped.
         let end = source.start.saturating_add(mapped);
         self.state.contents.insert_part(range.start, Part { memory: Arc::clone(memory), source: source.start..end });
+        self.state.contents.leave_prefixes(&range);
         Err(Broken { fault, undo: Some(undo) })
     }
 
@@ -348,6 +367,13 @@ impl OpenRegion<'_> {
     pub(crate) fn unmap_part(&mut self, mapping: &PrefixMapping, returns: &mut Returns) -> Result<(), Fault> {
         let Ok(range) = self.units_of(&mapping.target()) else { return Ok(()) };
         self.state.unmap_run(self.region, &range, Parting::AfterUnmapping, returns)
+    }
+
+    /// What is mapped still of a prefix is in nobody's use from now on, since the call about it broke off.
+    pub(crate) fn leave_part(&mut self, mapping: &PrefixMapping) {
+        if let Ok(range) = self.units_of(&mapping.target()) {
+            self.state.contents.leave_prefixes(&range);
+        }
     }
 
     /// Takes the handles out that are committed in the whole region: they are shared from now on.

@@ -56,32 +56,25 @@ pub trait Source: Debug + Send + Sync {
     /// When regions part with handles.
     fn parting(&self) -> Parting;
 
-    /// Memory for every need, or for none.
+    /// Memory for every need, into a supply that is empty.
     ///
     /// # Errors
     ///
     /// [`OutOfMemory`](leasehold_plugin_api::ErrorKind::OutOfMemory),
-    /// [`BudgetRefused`](leasehold_plugin_api::ErrorKind::BudgetRefused), and what the driver answers. Nothing is left
-    /// behind.
-    fn obtain(&self, needs: &[Need]) -> Result<Supply, BackingError>;
+    /// [`BudgetRefused`](leasehold_plugin_api::ErrorKind::BudgetRefused), and what the driver answers. The supply then
+    /// holds what was found until there: [`restore`](Self::restore) it.
+    fn obtain(&self, needs: &[Need], supply: &mut Supply) -> Result<(), BackingError>;
 
-    /// Takes back a supply that nobody used: everything is as before it was obtained, or memory is owned still that nobody
-    /// is charged for: a debt, until [`clear_debts`](Self::clear_debts) succeeds.
+    /// Takes back what nobody used of a supply, whose other pieces are in regions still.
     ///
     /// # Errors
     ///
-    /// Why it is a debt.
-    fn restore(&self, supply: Supply) -> Result<(), Fault>;
+    /// What the driver answers; what it didn't take, and the source doesn't keep, is in the supply still: a debt of the
+    /// regions that it was for.
+    fn restore(&self, supply: &mut Supply) -> Result<(), Fault>;
 
-    /// Gives up what is owned and charged to nobody.
-    ///
-    /// # Errors
-    ///
-    /// What the driver answers; the rest is a debt still.
-    fn clear_debts(&self) -> Result<(), Fault>;
-
-    /// Takes back what regions had. Answers the physical bytes that are owned no longer, and what the driver refused.
-    fn take_back(&self, returned: Vec<Returned>) -> (u64, Option<Fault>);
+    /// Takes back what regions had. Answers the physical bytes that are owned no longer.
+    fn take_back(&self, returned: Vec<Returned>) -> u64;
 
     /// What obtaining so many units would newly own, as things are.
     fn newly_owned(&self, units: u64) -> u64;

@@ -9,20 +9,20 @@
 
 use crate::contents::PrefixMemory;
 use crate::memory::DeviceMemory;
-use crate::region::{Broken, OpenRegion, Region, Returns};
+use crate::region::{Broken, OpenRegion, Region, Returns, broken_off};
 use crate::source::{Need, Parting, Piece, Supply};
 use leasehold_cuda_driver::Fault;
 use leasehold_plugin_api::toolkit::{Table, request};
-use leasehold_plugin_api::{BackingError, Change, CommitRange, ErrorKind, PrefixId, PrefixMapping, RegionId};
+use leasehold_plugin_api::{BackingError, Change, CommitRange, PrefixId, PrefixMapping, RegionId};
 use std::sync::Arc;
 
 const SCARCE: &str = "free memory of the device, or lower the budget of its domain";
 
 /// The parts of one call that lie in one region, by offset.
-struct Group<'a, T> {
-    region: OpenRegion<'a>,
-    parts: &'a [T],
-    need: Need,
+pub(crate) struct Group<'a, T> {
+    pub(crate) region: OpenRegion<'a>,
+    pub(crate) parts: &'a [T],
+    pub(crate) need: Need,
 }
 
 impl DeviceMemory {
@@ -56,36 +56,44 @@ impl DeviceMemory {
                 .flat_map(|group| group.parts.iter().map(move |part| of_part(group.need, part)))
                 .collect::<Vec<_>>())
         })?;
-        let mut supply = self.source().obtain(&needs)?;
-        let mut returns = Returns::default();
-        let outcome = with_groups(&self.regions, &parts, CommitRange::region, |groups| {
-            check(groups, OpenRegion::check_free)?;
-            self.commit_or_undo(groups, &mut supply.parts, &mut returns)
+        let (mut supply, mut returns) = (Supply::default(), Returns::default());
+        let outcome = self.source().obtain(&needs, &mut supply).and_then(|()| {
+            with_groups(&self.regions, &parts, CommitRange::region, |groups| {
+                check(groups, OpenRegion::check_free)?;
+                self.commit_or_undo(groups, &mut supply.parts, &mut returns)
+            })
         });
-        self.end_commit(outcome, supply, returns, bytes_of(&parts))
+        let owned_bytes = self.end_commit(outcome, supply, returns, |index, debts| {
+            if let Some(region) = parts.get(index).and_then(|part| self.regions.find(part.region())) {
+                region.keep(debts);
+            }
+        })?;
+        Ok(Change { mapped_bytes: bytes_of(&parts), owned_bytes })
     }
 
-    fn end_commit(
+    /// Ends a commit: what was not used goes back to the source, or is a debt of the region of its part. Answers the
+    /// bytes that are newly owned.
+    pub(crate) fn end_commit(
         &self,
         outcome: Result<(), BackingError>,
-        supply: Supply,
+        mut supply: Supply,
         returns: Returns,
-        mapped_bytes: u64,
-    ) -> Result<Change, BackingError> {
-        match outcome {
-            Ok(()) => {
-                self.settle(returns);
-                Ok(Change { mapped_bytes, owned_bytes: supply.owned_bytes })
-            }
-            Err(error) => {
-                let restored = self.source().restore(supply);
-                self.settle(returns);
-                Err(restored.err().map_or(error.clone(), |debt| in_debt(&error, debt)))
-            }
+        keep: impl Fn(usize, Vec<Piece>),
+    ) -> Result<u64, BackingError> {
+        let Err(error) = outcome else {
+            self.settle(returns);
+            return Ok(supply.owned_bytes);
+        };
+        let restored = self.source().restore(&mut supply);
+        supply.parts.into_iter().enumerate().for_each(|(index, debts)| keep(index, debts));
+        self.settle(returns);
+        match restored {
+            Ok(()) => Err(error),
+            Err(debt) => Err(in_debt(&error, debt)),
         }
     }
 
-    fn commit_or_undo(
+    pub(crate) fn commit_or_undo(
         &self,
         groups: &mut [Group<'_, CommitRange>],
         supplied: &mut [Vec<Piece>],
@@ -121,11 +129,11 @@ impl DeviceMemory {
         returns: &mut Returns,
         done: &mut usize,
     ) -> Result<(), Broken> {
-        let mut supplied = supplied.iter_mut();
+        let (mut supplied, parting) = (supplied.iter_mut(), self.source().parting());
         for group in groups {
             for part in group.parts {
                 let Some(pieces) = supplied.next() else { continue };
-                group.region.commit(part, pieces, self.ordinals(), returns)?;
+                group.region.commit(part, pieces, self.ordinals(), (parting, returns))?;
                 *done = done.saturating_add(1);
             }
         }
@@ -170,9 +178,6 @@ impl DeviceMemory {
     pub fn committed_bytes(&self, id: RegionId) -> Result<u64, BackingError> {
         let region = self.regions.find(id).ok_or_else(|| BackingError::unknown_id(id))?;
         let mut returns = Returns::default();
-        self.source().clear_debts().map_err(|fault| {
-            fault.into_error_of(ErrorKind::BrokenOff, "memory of a failed call is still held", "ask again")
-        })?;
         let mut open = region.open().ok_or_else(|| BackingError::unknown_id(id))?;
         let answer = open.committed_bytes(self.source().parting(), &mut returns);
         drop(open);
@@ -230,6 +235,7 @@ impl DeviceMemory {
         for group in groups.iter_mut() {
             for part in group.parts.iter().take(done) {
                 if let Err(fault) = group.region.unmap_part(part, returns) {
+                    group.region.leave_part(part);
                     broken.undo = broken.undo.or(Some(fault));
                 }
             }
@@ -286,6 +292,10 @@ impl DeviceMemory {
             }
         }
         returns.memories.append(&mut taken);
+        if broken.undo.is_some() {
+            // Nobody reads there any more.
+            groups.iter_mut().for_each(|group| group.parts.iter().for_each(|part| group.region.leave_part(part)));
+        }
         Err(broken.into_error("not unmapped", "try again"))
     }
 
@@ -304,10 +314,11 @@ impl DeviceMemory {
     }
 }
 
-/// A failure after which memory is owned that nobody is charged for.
-pub(crate) fn in_debt(error: &BackingError, debt: Fault) -> BackingError {
+/// A failure after which memory is owned still that was made for the call.
+fn in_debt(error: &BackingError, debt: Fault) -> BackingError {
     let what = format!("{}; what was made for it could not be given back", error.message());
-    debt.into_error_of(ErrorKind::BrokenOff, what, "it is tried again before anything else is made")
+    let advice = "it is tried again before the region is used, and when it is released";
+    debt.into_error_of(broken_off(error.kind(), debt.kind()), what, advice)
 }
 
 fn bytes_of(parts: &[CommitRange]) -> u64 {

@@ -1,9 +1,8 @@
 //! Handles that are made when they are needed and given back when they are not.
 
-use leasehold_cuda_driver::{Device, Fault, PhysicalHandle, Properties};
+use leasehold_cuda_driver::{Device, Fault, Properties};
 use leasehold_cuda_regions::{Need, Parting, Piece, Returned, Source, Supply};
-use leasehold_plugin_api::{BackingError, ErrorKind};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use leasehold_plugin_api::BackingError;
 
 /// A source that keeps nothing.
 #[derive(Debug)]
@@ -11,36 +10,18 @@ pub(crate) struct Direct {
     device: Device,
     properties: Properties,
     unit: u64,
-    /// Handles that the driver did not take back: in nobody's use, and tried again.
-    debts: Mutex<Vec<PhysicalHandle>>,
 }
 
 impl Direct {
     pub(crate) fn new(device: Device, properties: Properties, unit: u64) -> Self {
-        Self { device, properties, unit, debts: Mutex::default() }
+        Self { device, properties, unit }
     }
 
-    fn make(&self, need: &Need, made: &mut Vec<PhysicalHandle>) -> Result<(), Fault> {
+    fn make(&self, need: &Need, made: &mut Vec<Piece>) -> Result<(), Fault> {
         for _ in 0..need.units {
-            made.push(self.device.create(self.properties, self.unit)?);
+            made.push(Piece { handle: self.device.create(self.properties, self.unit)?, former: None });
         }
         Ok(())
-    }
-
-    /// Gives handles back; those that the driver does not take are debts.
-    fn give_back(&self, handles: impl Iterator<Item = PhysicalHandle>) -> Result<(), Fault> {
-        let mut outcome = Ok(());
-        for handle in handles {
-            if let Err((handle, fault)) = handle.close() {
-                self.lock().push(handle);
-                outcome = Err(fault);
-            }
-        }
-        outcome
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Vec<PhysicalHandle>> {
-        self.debts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -49,7 +30,7 @@ impl Source for Direct {
         Parting::BeforeUnmapping
     }
 
-    fn obtain(&self, needs: &[Need]) -> Result<Supply, BackingError> {
+    fn obtain(&self, needs: &[Need], supply: &mut Supply) -> Result<(), BackingError> {
         let units = needs.iter().fold(0_u64, |sum, need| sum.saturating_add(need.units));
         let bytes = units.saturating_mul(self.unit);
         let refuse = |fault: Fault| {
@@ -57,37 +38,29 @@ impl Source for Direct {
             fault.into_error(format!("no memory for {bytes} bytes"), advice).with_requested(bytes)
         };
         let _bound = self.device.bind().map_err(refuse)?;
-        self.clear_debts().map_err(refuse)?;
-        let mut parts = Vec::with_capacity(needs.len());
-        for need in needs {
-            let mut made = Vec::new();
-            let outcome = self.make(need, &mut made);
-            parts.push(made);
-            let Err(fault) = outcome else { continue };
-            let error = refuse(fault);
-            return Err(match self.give_back(parts.into_iter().flatten()) {
-                Ok(()) => error,
-                Err(debt) => debt.into_error_of(ErrorKind::BrokenOff, error.message(), "what was made is tried again"),
-            });
+        supply.owned_bytes = bytes;
+        supply.parts = needs.iter().map(|_| Vec::new()).collect();
+        let mut parts = needs.iter().zip(&mut supply.parts);
+        parts.try_for_each(|(need, made)| self.make(need, made)).map_err(refuse)
+    }
+
+    fn restore(&self, supply: &mut Supply) -> Result<(), Fault> {
+        let mut outcome = Ok(());
+        for part in &mut supply.parts {
+            for Piece { handle, former } in std::mem::take(part) {
+                if let Err((handle, fault)) = handle.close() {
+                    part.push(Piece { handle, former });
+                    outcome = Err(fault);
+                }
+            }
         }
-        let fresh = |handle| Piece { handle, former: None };
-        let parts = parts.into_iter().map(|part| part.into_iter().map(fresh).collect()).collect();
-        Ok(Supply { parts, owned_bytes: bytes })
+        outcome
     }
 
-    fn restore(&self, supply: Supply) -> Result<(), Fault> {
-        self.give_back(supply.parts.into_iter().flatten().map(|piece| piece.handle))
-    }
-
-    fn clear_debts(&self) -> Result<(), Fault> {
-        let debts = std::mem::take(&mut *self.lock());
-        self.give_back(debts.into_iter())
-    }
-
-    fn take_back(&self, returned: Vec<Returned>) -> (u64, Option<Fault>) {
-        let units = u64::try_from(returned.len()).unwrap_or(u64::MAX);
-        let outcome = self.give_back(returned.into_iter().map(|unit| unit.handle));
-        (units.saturating_mul(self.unit), outcome.err())
+    /// Nothing comes here: regions part with handles before they unmap. What did would go, or be counted.
+    fn take_back(&self, returned: Vec<Returned>) -> u64 {
+        let units = returned.into_iter().filter_map(|unit| unit.handle.close().ok()).count();
+        u64::try_from(units).unwrap_or(u64::MAX).saturating_mul(self.unit)
     }
 
     fn newly_owned(&self, units: u64) -> u64 {

@@ -64,29 +64,34 @@ impl Store {
 
     /// Writes `from` at `begin`.
     pub(crate) fn write(&self, begin: u64, from: &[u8], fresh: u8) -> Answer<()> {
-        let file = self.file.as_ref().ok_or(Code::UNKNOWN)?;
         let mut at = begin;
         for part in from.chunks(CHUNK) {
             let turned: Vec<u8> = part.iter().map(|byte| byte ^ fresh).collect();
-            let mut rest = &turned[..];
-            while !rest.is_empty() {
-                let written = rustix::io::pwrite(file, rest, at).map_err(|_| Code::UNKNOWN)?;
-                rest = &rest[written..];
-                at += u64::try_from(written).unwrap_or(0);
-            }
+            at = self.write_turned(at, &turned)?;
         }
         Ok(())
     }
 
+    /// Writes bytes as the file has them, and answers where they end.
+    fn write_turned(&self, begin: u64, turned: &[u8]) -> Answer<u64> {
+        let file = self.file.as_ref().ok_or(Code::UNKNOWN)?;
+        let (mut at, mut rest) = (begin, turned);
+        while !rest.is_empty() {
+            let written = rustix::io::pwrite(file, rest, at).map_err(|_| Code::UNKNOWN)?;
+            rest = &rest[written..];
+            at += u64::try_from(written).unwrap_or(0);
+        }
+        Ok(at)
+    }
+
     /// Writes one byte many times.
     pub(crate) fn fill(&self, begin: u64, bytes: u64, byte: u8, fresh: u8) -> Answer<()> {
-        let chunk = vec![byte; CHUNK];
+        let chunk = vec![byte ^ fresh; CHUNK.min(usize::try_from(bytes).unwrap_or(CHUNK))];
         let mut at = begin;
         let end = begin + bytes;
         while at < end {
             let part = usize::try_from(end - at).unwrap_or(CHUNK).min(CHUNK);
-            self.write(at, &chunk[..part], fresh)?;
-            at += u64::try_from(part).unwrap_or(0);
+            at = self.write_turned(at, &chunk[..part])?;
         }
         Ok(())
     }

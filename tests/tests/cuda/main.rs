@@ -5,4 +5,5 @@
 
 mod contract;
 mod costs;
+mod faults;
 mod setup;

@@ -34,12 +34,17 @@ pub(crate) fn options(pairs: &[(&str, &str)]) -> Options {
     pairs.iter().fold(options, |options, (key, text)| options.with(*key, value(text)))
 }
 
-/// A host with that backing.
-pub(crate) fn host(name: &'static str, pairs: &[(&str, &str)]) -> (Host, BackingHandle) {
+/// A host with that backing, which may not be ready.
+pub(crate) fn load(name: &'static str, pairs: &[(&str, &str)]) -> Host {
     let options = options(pairs);
     let create =
         move |services: HostServices| -> Result<Box<dyn Backing>, BackingError> { linked_in(name, &options, services) };
-    let host = Host::builder().limit(DEVICE, LIMIT).with_backing(name, create).load().expect("needs nothing else");
+    Host::builder().limit(DEVICE, LIMIT).with_backing(name, create).load().expect("needs nothing else")
+}
+
+/// A host with that backing.
+pub(crate) fn host(name: &'static str, pairs: &[(&str, &str)]) -> (Host, BackingHandle) {
+    let host = load(name, pairs);
     let backing = host.backing(name).unwrap_or_else(|error| panic!("{name}: {error}"));
     (host, backing)
 }

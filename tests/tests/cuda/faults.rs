@@ -1,0 +1,224 @@
+//! Every call of the driver that a scenario makes fails, at every index, once and for ever; then giving back fails too.
+//!
+//! After a failure everything is as it was: what is owned, what is mapped, the ledger, the driver's own books. Where it
+//! can't be, what is left is named in the error and stays charged, and it is gone once the driver is well again. What
+//! failed works the next time, with the right bytes, and in the end nothing is left.
+//!
+//! * `world`: the scenario.
+//! * `lost`: the device is lost, or its context is gone.
+//! * `scarce`: memory and address space run out; prefixes of others.
+
+mod lost;
+mod scarce;
+mod world;
+
+use super::setup::{NAMES, load, simulator};
+use leasehold::ErrorKind;
+use leasehold_plugin_api as api;
+use leasehold_tests::cuda::{Counts, Lasting, Simulator};
+use std::collections::BTreeMap;
+use world::{Step, UNIT, World, scenario};
+
+/// One failure: of the `nth` call of a function within a step.
+#[derive(Clone, Debug)]
+struct Plan {
+    step: usize,
+    function: String,
+    nth: u64,
+    lasting: Lasting,
+    code: u32,
+}
+
+fn start() -> Simulator {
+    let simulator = simulator();
+    simulator.set("granularity", UNIT);
+    simulator
+}
+
+/// How often each step calls each function when nothing fails.
+fn clean_run(simulator: &Simulator, name: &'static str) -> Vec<BTreeMap<String, u64>> {
+    let mut world = World::new(simulator, name);
+    let is_swept =
+        |function: &String| ["cuMem", "cuCtx", "cuStream", "cuEvent"].iter().any(|begin| function.starts_with(begin));
+    let mut calls = Vec::new();
+    for step in scenario(name) {
+        let before = simulator.books();
+        world.run(step).unwrap_or_else(|error| panic!("{name}: {step:?}: {error}"));
+        let after = simulator.books().calls.into_iter().filter(|(function, _)| is_swept(function));
+        let made = after.map(|(function, count)| (function.clone(), count - before.count(&function)));
+        calls.push(made.filter(|(_, count)| *count > 0).collect());
+        world.check();
+    }
+    world.end();
+    calls
+}
+
+/// Every call of the scenario, with each of these failures.
+fn plans(simulator: &Simulator, name: &'static str, failures: &[(Lasting, u32)]) -> Vec<Plan> {
+    let mut plans = Vec::new();
+    for (step, calls) in clean_run(simulator, name).into_iter().enumerate() {
+        for (function, count) in calls {
+            for nth in 1..=count {
+                for &(lasting, code) in failures {
+                    plans.push(Plan { step, function: function.clone(), nth, lasting, code });
+                }
+            }
+        }
+    }
+    plans
+}
+
+/// Has each failure strike, in a world that is run up to it; those that leave everything as it was share one.
+fn survive(simulator: &Simulator, name: &'static str, plans: &[Plan], second: Option<&str>) {
+    let mut plans = plans.iter().peekable();
+    while plans.peek().is_some() {
+        let mut last = None;
+        // A thread of its own: where the context that was current could not be made so again, the thread keeps another.
+        let outcome = std::thread::scope(|scope| {
+            let run = || {
+                let step = plans.peek().map_or(0, |plan| plan.step);
+                let mut world = World::new(simulator, name);
+                let steps = scenario(name);
+                steps[..step].iter().for_each(|step| world.run(*step).unwrap());
+                let mut outcome = Left::AsBefore;
+                while outcome == Left::AsBefore {
+                    let Some(plan) = plans.next_if(|plan| plan.step == step) else { break };
+                    last = Some(plan.clone());
+                    outcome = fail(&mut world, steps[step], plan, second);
+                }
+                if outcome == Left::AsBefore || outcome == Left::Undone {
+                    world.run(steps[step]).unwrap_or_else(|again| panic!("{:?} fails again: {again}", steps[step]));
+                }
+                world.check();
+                for step in steps[step + 1..].iter().filter(|_| outcome != Left::Retired) {
+                    world.run(*step).unwrap_or_else(|error| panic!("{step:?}: {error}"));
+                }
+                world.end();
+            };
+            scope.spawn(run).join()
+        });
+        if let Err(payload) = outcome {
+            simulator.heal();
+            eprintln!("{name}: {last:?}, {second:?}");
+            std::panic::resume_unwind(payload);
+        }
+    }
+}
+
+/// What a step that had to fail left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Left {
+    /// What was before.
+    AsBefore,
+    /// Something else, but the step is not done.
+    Undone,
+    /// What the step was to do, or to give back, is done by now.
+    Done,
+    /// The backing is out of service.
+    Retired,
+}
+
+/// Fails a step, and looks at what that left; then the driver is well again.
+fn fail(world: &mut World<'_>, step: Step, plan: &Plan, second: Option<&str>) -> Left {
+    let before = world.observe();
+    world.simulator.plan(&plan.function, plan.nth, plan.lasting, plan.code);
+    if let Some(second) = second {
+        world.simulator.plan(second, 1, Lasting::ForEver, plan.code);
+    }
+    let outcome = world.run(step);
+    let after = world.observe();
+    world.simulator.heal();
+    let Err(error) = outcome else {
+        // What nobody can be told of, or what is made good: memory is parked instead of given back.
+        let silent = ["cuCtxGetCurrent", "cuCtxSetCurrent", "cuEventDestroy_v2", "cuMemRelease"];
+        assert!(second.is_some() || silent.contains(&plan.function.as_str()), "{step:?}: no failure was told");
+        return Left::Done;
+    };
+    assert_eq!(error.backing_error().and_then(api::BackingError::native_code), Some(i64::from(plan.code)), "{error}");
+    assert!(kinds(step, plan.code).contains(&error.kind()), "{step:?}: {error:?}");
+    assert!(after.used_bytes >= after.books.bytes, "{step:?}: what is owned is charged: {error}");
+    let leaves_doubt = error.backing_error().is_some_and(|error| error.kind().leaves_doubt());
+    if !leaves_doubt && !step.may_be_partly_done() {
+        let undoes = second.is_none() && !(plan.lasting == Lasting::ForEver && plan.function.starts_with("cuCtx"));
+        assert!(after.is_as(&before, undoes), "{step:?}: {error}: {before:?}, {after:?}");
+    }
+    let report = world.host.reap();
+    assert_eq!((report.remaining, report.remaining_bytes), (0, 0), "{step:?}: {error}");
+    assert_eq!(world.is_retired(), plan.code == 999, "{step:?}: {error}");
+    match world.is_retired() {
+        true => Left::Retired,
+        false if step.closes() => Left::Done,
+        false if after == before => Left::AsBefore,
+        false => Left::Undone,
+    }
+}
+
+/// What a failure may be told as.
+fn kinds(step: Step, code: u32) -> Vec<ErrorKind> {
+    match code {
+        _ if step.closes() => vec![ErrorKind::NotReleased],
+        2 => vec![ErrorKind::OutOfMemory, ErrorKind::AddressSpaceExhausted, ErrorKind::Backing],
+        999 => vec![ErrorKind::OutOfService],
+        _ => vec![ErrorKind::Backing, ErrorKind::InvalidRequest],
+    }
+}
+
+const FAILURES: [(Lasting, u32); 4] =
+    [(Lasting::Once, 2), (Lasting::ForEver, 2), (Lasting::Once, 1), (Lasting::ForEver, 999)];
+const SECONDS: [&str; 3] = ["cuMemUnmap", "cuMemRelease", "cuMemAddressFree"];
+
+fn sweep(name: &'static str) {
+    let simulator = start();
+    let mut plans = plans(&simulator, name, &FAILURES);
+    // It is made before every other call, and a device that is lost there is lost in the other call.
+    plans.retain(|plan| plan.function != "cuCtxGetCurrent" || plan.code != 999);
+    survive(&simulator, name, &plans, None);
+    simulator.finish();
+}
+
+#[test]
+fn every_call_of_cuda_vmm_that_fails_leaves_nothing_behind() {
+    sweep("cuda-vmm");
+}
+
+#[test]
+fn every_call_of_cuda_pool_that_fails_leaves_nothing_behind() {
+    sweep("cuda-pool");
+}
+
+#[test]
+fn nothing_is_lost_when_giving_back_fails_too() {
+    let simulator = start();
+    for name in NAMES {
+        let mut plans = plans(&simulator, name, &[(Lasting::Once, 2)]);
+        plans.retain(|plan| plan.function != "cuCtxGetCurrent");
+        SECONDS.iter().for_each(|second| survive(&simulator, name, &plans, Some(second)));
+    }
+    simulator.finish();
+}
+
+/// A backing that can't be made is out, with the reason, and leaves nothing; nobody could come back to it.
+#[test]
+fn every_call_of_making_a_backing_that_fails_leaves_nothing_behind() {
+    let simulator = start();
+    for name in NAMES {
+        let before = simulator.books();
+        drop(load(name, &[]));
+        // With the context given back for the last time, nobody is there to be told.
+        let calls = simulator.books().calls;
+        for (function, count) in calls.into_iter().filter(|(function, _)| function != "cuDevicePrimaryCtxRelease_v2") {
+            for nth in 1..=count - before.count(&function) {
+                simulator.plan(&function, nth, Lasting::Once, 2);
+                // A thread of its own, as in the sweeps.
+                let state = std::thread::spawn(move || load(name, &[]).backings().remove(0).state).join().unwrap();
+                simulator.heal();
+                let told = state.reason().unwrap_or_default().contains("CUDA_ERROR_OUT_OF_MEMORY (2)");
+                // The probe tries to unmap twice.
+                let silent = ["cuCtxGetCurrent", "cuCtxSetCurrent", "cuMemUnmap"];
+                assert!(told || silent.contains(&&*function), "{name}: {function}, {nth}: {state:?}");
+                assert_eq!(simulator.counts(), Counts::default(), "{name}: {function}, {nth}");
+            }
+        }
+    }
+    simulator.finish();
+}
