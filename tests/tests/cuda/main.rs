@@ -5,4 +5,7 @@
 
 mod contract;
 mod costs;
+mod devices;
+
+mod same;
 mod setup;

@@ -36,7 +36,11 @@ pub(crate) fn options(pairs: &[(&str, &str)]) -> Options {
 
 /// A host with that backing.
 pub(crate) fn host(name: &'static str, pairs: &[(&str, &str)]) -> (Host, BackingHandle) {
-    let options = options(pairs);
+    host_with(name, options(pairs))
+}
+
+/// A host with that backing, of these options.
+pub(crate) fn host_with(name: &'static str, options: Options) -> (Host, BackingHandle) {
     let create =
         move |services: HostServices| -> Result<Box<dyn Backing>, BackingError> { linked_in(name, &options, services) };
     let host = Host::builder().limit(DEVICE, LIMIT).with_backing(name, create).load().expect("needs nothing else");
