@@ -1,6 +1,7 @@
 //! Blocks of tokens for the suites of sharing: what a block holds is a function of its identity, so that whoever sees it can
 //! tell whether it is the right one.
 
+use crate::contents::{Contents, Paint};
 use crate::is_all;
 use leasehold::{BackingHandle, BlockHash, Error, HolderId, Host, Prefix, PrefixSpec};
 
@@ -42,10 +43,10 @@ pub fn write(
     let spec = PrefixSpec::new(bytes).planes(planes).holder(HolderId::NOBODY);
     let mut prefix = host.prefix(backing, &spec)?;
     for plane in 0..planes {
-        let bytes = prefix.plane_mut(plane)?;
-        assert!(is_all(bytes, 0), "a new prefix shows what somebody left");
-        let blocks_of = bytes.chunks_mut(usize::try_from(block_bytes).expect("fits"));
-        blocks_of.zip(blocks).for_each(|(bytes, hash)| bytes.fill(content(*hash, plane)));
+        assert!(is_all(&prefix.seen(plane), 0), "a new prefix shows what somebody left");
+        for (begin, hash) in (0..).step_by(usize::try_from(block_bytes).expect("fits")).zip(blocks) {
+            prefix.paint_part(plane, begin, block_bytes, content(*hash, plane));
+        }
     }
     Ok(prefix)
 }

@@ -6,6 +6,7 @@
 #![expect(unsafe_code, reason = "opens the simulated driver and calls the C functions that control it")]
 
 mod books;
+mod turn;
 
 pub use books::{AllocationBooks, Books, Counts, DeviceBooks, HandleBooks, MappingBooks, ReservationBooks};
 
@@ -14,17 +15,14 @@ use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW, Symbol};
 use std::ffi::{CString, c_char};
 use std::mem::ManuallyDrop;
 use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
-/// Tests that use the simulator take turns.
-static TURN: Mutex<()> = Mutex::new(());
+use turn::Turn;
 
 /// The simulated driver of this process, for one test at a time.
 #[derive(Debug)]
 pub struct Simulator {
     /// Invariant 1: the simulator's own library, which stays loaded for ever.
     library: ManuallyDrop<Library>,
-    _turn: MutexGuard<'static, ()>,
+    _turn: Turn,
 }
 
 /// Whether a planned failure goes away after it struck.
@@ -66,7 +64,7 @@ impl Simulator {
     /// Where it isn't built, or where a test before left something live.
     #[must_use]
     pub fn start() -> Self {
-        let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+        let turn = Turn::take();
         // SAFETY: the simulator's library runs no code when it is loaded.
         let library = unsafe { Library::open(Some(Self::path()), RTLD_NOW | RTLD_LOCAL) }.expect("the simulator opens");
         let simulator = Self { library: ManuallyDrop::new(library), _turn: turn };

@@ -2,9 +2,14 @@
 //!
 //! A ground says what its backing does not offer and why; a suite that needs it is then left out there, with the reason.
 
+mod device;
+
 use crate::fault::{Books, Faults};
-use leasehold::{BackingHandle, Domain, Host, Requirements};
+use crate::observe;
+use device::{Device, Way};
+use leasehold::{Address, BackingHandle, Domain, Host, Requirements};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// 1024 bytes.
 pub const KIB: u64 = 1 << 10;
@@ -28,12 +33,16 @@ pub struct Ground {
     pub host: Host,
     /// Its backing.
     pub backing: BackingHandle,
+    /// The domain that its memory is charged to.
+    pub domain: Domain,
     /// The backing's unit of commit, in bytes.
     pub granule: u64,
     /// Why it can't share, where it can't.
     lacks_sharing: Option<&'static str>,
     /// The most that it parks, in bytes.
     park: u64,
+    /// The device that it is on, where that is simulated. It comes last, since it ends last.
+    device: Option<Arc<Device>>,
 }
 
 impl Ground {
@@ -46,7 +55,8 @@ impl Ground {
     pub fn over(name: &'static str, host: Host) -> Self {
         let backing = host.find(&Requirements::growable()).unwrap_or_else(|error| panic!("{name}: {error}"));
         let granule = backing.capabilities().granularity().expect("it grows");
-        Self { name, host, backing, granule, lacks_sharing: None, park: 0 }
+        let domain = backing.domain();
+        Self { name, host, backing, domain, granule, lacks_sharing: None, park: 0, device: None }
     }
 
     fn without_sharing(self, reason: &'static str) -> Self {
@@ -57,14 +67,51 @@ impl Ground {
         Self { park, ..self }
     }
 
+    fn on_device(self, device: Arc<Device>) -> Self {
+        Self { device: Some(device), ..self }
+    }
+
+    /// Whether the CPU can touch its memory.
+    #[must_use]
+    pub fn is_of_the_host(&self) -> bool {
+        self.device.is_none()
+    }
+
+    /// Bytes of a range that can be read and written: what the kernel says, or the driver.
+    #[must_use]
+    pub fn open_bytes(&self, base: Address, bytes: u64) -> u64 {
+        self.device.as_ref().map_or_else(|| observe::open_bytes(base, bytes), |device| device.open_bytes(base, bytes))
+    }
+
+    /// Bytes of a range that have memory behind them: what the kernel says, once they are touched, or the driver.
+    #[must_use]
+    pub fn resident_bytes(&self, base: Address, bytes: u64) -> u64 {
+        let device = self.device.as_ref();
+        device.map_or_else(|| observe::resident_bytes(base, bytes), |device| device.mapped_bytes(base, bytes))
+    }
+
+    /// Whether a range is reserved as a whole, or was taken again: what the kernel says, or the driver.
+    #[must_use]
+    pub fn is_taken_whole(&self, base: Address, bytes: u64) -> bool {
+        self.device
+            .as_ref()
+            .map_or_else(|| observe::is_taken_whole(base, bytes), |device| device.is_reserved(base, bytes))
+    }
+
+    /// Physical bytes behind some ranges, each counted once however often it is mapped.
+    #[must_use]
+    pub fn physical_bytes(&self, ranges: &[(Address, u64)]) -> u64 {
+        self.device.as_ref().map_or_else(|| observe::proportional_bytes(ranges), |device| device.used_bytes())
+    }
+
     /// Bytes that are charged.
     ///
     /// # Panics
     ///
-    /// Never: every host keeps these books.
+    /// Never: every host keeps its backing's books.
     #[must_use]
     pub fn used(&self) -> u64 {
-        self.host.snapshot().domain(Domain::Host).expect("the host has books").used_bytes
+        self.host.snapshot().domain(self.domain).expect("the host has books").used_bytes
     }
 
     /// What of `bytes` bytes that it was given back it owns still.
@@ -119,6 +166,26 @@ pub fn sharing_grounds() -> Vec<Ground> {
     let mut grounds: Vec<_> = grounds().into_iter().filter(Ground::shares).collect();
     grounds.push(pool("host-pool that parks", "leasehold_host_pool", "64 KiB", 256 * MIB));
     grounds
+}
+
+/// Every way in to memory of the host, then every way in to memory of a device. A ground on the device keeps other tests from
+/// it while it lives.
+///
+/// # Panics
+///
+/// When one of them can't be had.
+pub fn all_grounds() -> impl Iterator<Item = Ground> {
+    grounds().into_iter().chain(Way::ALL.into_iter().map(Way::ground))
+}
+
+/// The grounds of [`all_grounds`] that share, and those that park what they are given back.
+///
+/// # Panics
+///
+/// When one of them can't be had.
+pub fn all_sharing_grounds() -> impl Iterator<Item = Ground> {
+    let on_device = Way::ALL.into_iter().map(Way::ground).filter(Ground::shares);
+    sharing_grounds().into_iter().chain(on_device).chain(std::iter::once_with(|| Way::PARKING.ground()))
 }
 
 fn pool(name: &'static str, library: &str, granule: &str, park: u64) -> Ground {

@@ -1,4 +1,4 @@
-//! What the suites share: hosts to run on, a backing that fails where it is told to, a plain model with its operations,
+//! What the suites share: hosts to run on, their bytes wherever they are, a backing that fails where it is told to, a plain model with its operations,
 //! what the contract asks of every backing, what the kernel says of a process, what the host logs, where the plugins are, a
 //! backing that parks memory, the simulated CUDA driver, and tests that run in a process of their own.
 
@@ -6,6 +6,7 @@ pub mod blocks;
 pub mod build;
 pub mod child;
 pub mod conformance;
+pub mod contents;
 pub mod cuda;
 pub mod fault;
 pub mod ground;

@@ -10,7 +10,7 @@ use leasehold_plugin_api::{
     RegionId, ReleaseOutcome, ReleaseTarget, ReserveRequest, VirtualBacking,
 };
 use leasehold_tests::fault::{Call, Fault, Faults, Strikes, Under, host_mmap};
-use leasehold_tests::ground::{GIB, KIB, LIMIT, MIB, grounds};
+use leasehold_tests::ground::{GIB, KIB, LIMIT, MIB, all_grounds, grounds};
 use leasehold_tests::observe::{mappings_in, open_bytes, resident_bytes};
 use std::collections::HashSet;
 
@@ -731,5 +731,27 @@ fn a_backing_that_ends_with_regions_in_quarantine_makes_nobody_elses_count_as_ov
             }
         });
         assert_eq!(ground.host.backings()[0].state, leasehold::BackingState::Ready, "{}", ground.name);
+    }
+}
+
+#[test]
+fn an_allocation_is_copied_in_and_out_and_never_past_its_end() {
+    for ground in all_grounds() {
+        let mut made = ground.host.allocate(&ground.backing, &AllocationSpec::new(1000)).unwrap();
+        made.write(990, b"the end...").unwrap();
+        made.fill(0, 10, 7).unwrap();
+        let mut seen = [1; 20];
+        made.read(980, &mut seen).unwrap();
+        assert_eq!((&seen[..10], &seen[10..]), (&[0; 10][..], &b"the end..."[..]), "{}", ground.name);
+        made.read(9, &mut seen[..2]).unwrap();
+        assert_eq!(seen[..2], [7, 0], "{}", ground.name);
+        for (offset, bytes) in [(991, 10), (1001, 0), (u64::MAX, 1)] {
+            let refused = [made.write(offset, &seen[..bytes]), made.fill(offset, u64::try_from(bytes).unwrap(), 1)];
+            for error in refused.into_iter().chain([made.read(offset, &mut [0; 20][..bytes])]).map(Result::unwrap_err) {
+                assert_eq!(error.kind(), ErrorKind::InvalidRequest, "{}: {error}", ground.name);
+                let words = format!("not copied: {bytes} bytes at offset {offset} pass the allocation's 1000 bytes");
+                assert!(error.to_string().contains(&words), "{}: {error}", ground.name);
+            }
+        }
     }
 }

@@ -126,16 +126,16 @@ fn a_backing_that_is_not_offered_is_told_with_those_that_are() {
         .backing("none-named", &rogue(), "")
         .backing("liar", &rogue(), "")
         .host();
-    // The library has host-mmap from the host that it is linked with; this program has host-pool besides.
-    let wanted = |host_backings: &str| {
+    // The library has host-mmap from the host that it is linked with; this program has all the others besides.
+    let wanted = |before: &str, host_backings: &str| {
         format!(
-            "offers no backing \"honest\", but fussy, {host_backings}, ledgered, liar, rival, shared-only, unavailable; \
+            "offers no backing \"honest\", but {before}fussy, {host_backings}, ledgered, liar, rival, shared-only, unavailable; \
              set `backing` to one of those"
         )
     };
-    let loaded = format!("choose: {}: {}", rogue(), wanted("host-mmap"));
+    let loaded = format!("choose: {}: {}", rogue(), wanted("", "host-mmap"));
     assert_eq!(rejection(&host, "loaded", Stage::Load), loaded);
-    let linked = format!("choose: what is linked in {}", wanted("host-mmap, host-pool"));
+    let linked = format!("choose: what is linked in {}", wanted("cuda-pool, cuda-vmm, ", "host-mmap, host-pool"));
     assert_eq!(rejection(&host, "linked", Stage::Load), linked);
     assert!(rejection(&host, "none-named", Stage::Load).contains("offers no backing \"none-named\", but fussy, "));
     assert_works(&host, "liar");

@@ -1,10 +1,9 @@
 //! Prefixes found by their blocks: what is known is mapped, what is cold goes when memory runs short.
 
-use leasehold::{
-    BlockHash, BufferSet, BufferSpec, Domain, ErrorKind, Evicted, PrefixCache, PrefixCacheSpec, SharedPrefix,
-};
+use leasehold::{BlockHash, BufferSet, BufferSpec, ErrorKind, Evicted, PrefixCache, PrefixCacheSpec, SharedPrefix};
 use leasehold_tests::blocks::{self, chain};
-use leasehold_tests::ground::{Ground, LIMIT, MIB, sharing_grounds};
+use leasehold_tests::contents::Contents;
+use leasehold_tests::ground::{Ground, LIMIT, MIB, all_sharing_grounds};
 
 const PLANES: usize = 2;
 
@@ -31,15 +30,15 @@ fn set(ground: &Ground) -> BufferSet {
 
 fn check_contents(ground: &Ground, set: &BufferSet, chain: &[BlockHash]) {
     for plane in 0..PLANES {
-        let bytes = set.plane(plane).unwrap();
+        let bytes = set.seen(plane);
         let seen = usize::try_from(set.len() / ground.granule).unwrap().min(chain.len());
-        assert!(blocks::shows(bytes, plane, ground.granule, &chain[..seen]), "{}: another block", ground.name);
+        assert!(blocks::shows(&bytes, plane, ground.granule, &chain[..seen]), "{}: another block", ground.name);
     }
 }
 
 #[test]
 fn the_known_beginning_of_a_chain_is_found_and_mapped_for_nothing() {
-    for ground in sharing_grounds() {
+    for ground in all_sharing_grounds() {
         let cache = cache(&ground);
         insert(&ground, &cache, &[1, 2, 3], 0);
         insert(&ground, &cache, &[1, 2, 7], 2);
@@ -64,7 +63,7 @@ fn the_known_beginning_of_a_chain_is_found_and_mapped_for_nothing() {
 /// Seen elsewhere: a prefix was evicted while somebody still mapped it.
 #[test]
 fn what_anybody_holds_is_not_evicted_and_what_goes_is_found_no_longer() {
-    for ground in sharing_grounds() {
+    for ground in all_sharing_grounds() {
         let cache = cache(&ground);
         insert(&ground, &cache, &[1], 0);
         insert(&ground, &cache, &[2], 0);
@@ -87,7 +86,7 @@ fn what_anybody_holds_is_not_evicted_and_what_goes_is_found_no_longer() {
 /// Seen elsewhere: thousands of blocks were evicted, and next to nothing was free, since what stayed pinned the memory.
 #[test]
 fn an_eviction_reports_the_bytes_that_the_books_got_back() {
-    for ground in sharing_grounds() {
+    for ground in all_sharing_grounds() {
         let cache = cache(&ground);
         for block in 0..16 {
             insert(&ground, &cache, &[block, 1, 2, 3], 0);
@@ -109,14 +108,14 @@ fn an_eviction_reports_the_bytes_that_the_books_got_back() {
 
 #[test]
 fn under_pressure_the_least_recently_used_goes_and_no_more_than_the_shortfall_needs() {
-    for ground in sharing_grounds() {
+    for ground in all_sharing_grounds() {
         let cache = cache(&ground);
         let block = ground.granule * u64::try_from(PLANES).unwrap();
         for number in 0..4 {
             insert(&ground, &cache, &[number], 0);
         }
         assert_eq!(cache.find(&chain(&[0])).blocks, 1, "{}: and is used now", ground.name);
-        ground.host.governor().set_limit(Domain::Host, 5 * block).unwrap();
+        ground.host.governor().set_limit(ground.domain, 5 * block).unwrap();
         let mut set = set(&ground);
         set.grow_to(2 * ground.granule).unwrap();
         assert_eq!(ground.used(), 5 * block, "{}", ground.name);
@@ -126,13 +125,13 @@ fn under_pressure_the_least_recently_used_goes_and_no_more_than_the_shortfall_ne
         assert_eq!((cache.snapshot().blocks, ground.used()), (0, 5 * block), "{}: all of it went", ground.name);
         let error = set.grow_to(6 * ground.granule).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::TierExhausted, "{}: {error}", ground.name);
-        ground.host.governor().set_limit(Domain::Host, LIMIT).unwrap();
+        ground.host.governor().set_limit(ground.domain, LIMIT).unwrap();
     }
 }
 
 #[test]
 fn a_prefix_that_was_sealed_twice_is_kept_once_and_its_memory_goes_back() {
-    for ground in sharing_grounds() {
+    for ground in all_sharing_grounds() {
         let cache = cache(&ground);
         insert(&ground, &cache, &[1, 2], 0);
         let used = ground.used();
@@ -145,7 +144,7 @@ fn a_prefix_that_was_sealed_twice_is_kept_once_and_its_memory_goes_back() {
 
 #[test]
 fn what_does_not_fit_the_blocks_is_refused() {
-    for (ground, other) in sharing_grounds().into_iter().zip(sharing_grounds()) {
+    for (ground, other) in all_sharing_grounds().zip(all_sharing_grounds()) {
         let (mine, theirs) = (cache(&ground), cache(&other));
         let blocks = chain(&[1, 2]);
         let short = prefix(&ground, &blocks, 1).unwrap();
@@ -160,7 +159,7 @@ fn what_does_not_fit_the_blocks_is_refused() {
 
 #[test]
 fn a_cache_that_is_dropped_gives_everything_back_and_is_asked_no_longer() {
-    for ground in sharing_grounds() {
+    for ground in all_sharing_grounds() {
         let cache = cache(&ground);
         let clone = cache.clone();
         insert(&ground, &cache, &[1, 2], 0);
@@ -175,10 +174,10 @@ fn a_cache_that_is_dropped_gives_everything_back_and_is_asked_no_longer() {
 /// Whatever four threads find, map, add and evict under a budget that never suffices: a block shows its own bytes.
 #[test]
 fn threads_never_see_another_blocks_bytes() {
-    for ground in sharing_grounds() {
+    for ground in all_sharing_grounds() {
         let cache = cache(&ground);
         let block = ground.granule * u64::try_from(PLANES).unwrap();
-        ground.host.governor().set_limit(Domain::Host, 24 * block).unwrap();
+        ground.host.governor().set_limit(ground.domain, 24 * block).unwrap();
         let serve = |thread: u64| {
             let mut state = thread.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
             let mut set = set(&ground);
@@ -211,18 +210,18 @@ fn threads_never_see_another_blocks_bytes() {
         std::thread::scope(|scope| {
             (1..=4).for_each(|thread| drop(scope.spawn(move || serve(thread))));
         });
-        assert!(ground.host.snapshot().domain(Domain::Host).unwrap().peak_bytes <= 24 * block, "{}", ground.name);
+        assert!(ground.host.snapshot().domain(ground.domain).unwrap().peak_bytes <= 24 * block, "{}", ground.name);
         assert_eq!(cache.snapshot().prefixes_in_use, 0, "{}", ground.name);
         cache.evict(u64::MAX);
         ground.host.trim(&ground.backing, u64::MAX).unwrap();
         assert_eq!(ground.used(), 0, "{}", ground.name);
-        ground.host.governor().set_limit(Domain::Host, LIMIT).unwrap();
+        ground.host.governor().set_limit(ground.domain, LIMIT).unwrap();
     }
 }
 
 #[test]
 fn a_prefix_that_comes_under_two_chains_is_in_the_cache_once_and_can_go() {
-    for ground in sharing_grounds() {
+    for ground in all_sharing_grounds() {
         let cache = cache(&ground);
         let block = ground.granule * u64::try_from(PLANES).unwrap();
         let (one, other) = (chain(&[1, 2]), BlockHash::root(b"another tenant").chain([[1], [2]]));

@@ -1,6 +1,8 @@
 //! Memory that is committed as a whole: what never grows, and what reallocating engines use.
 #![expect(unsafe_code, reason = "lends committed memory out as slices")]
 
+mod copying;
+
 use super::spec::check_align;
 use crate::admission::{self, Payer};
 use crate::backing::{CheckedBacking, Placement, Unreturned, bytes};

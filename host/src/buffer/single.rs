@@ -86,6 +86,33 @@ impl Buffer {
         self.set.private_mut(0)
     }
 
+    /// Copies the bytes from `offset` on into `into`, wherever their memory is.
+    ///
+    /// # Errors
+    ///
+    /// As [`BufferSet::read`].
+    pub fn read(&self, offset: u64, into: &mut [u8]) -> Result<(), Error> {
+        self.set.read(0, offset, into)
+    }
+
+    /// Copies `bytes` into it from `offset` on, behind what prefixes take.
+    ///
+    /// # Errors
+    ///
+    /// As [`BufferSet::write`].
+    pub fn write(&mut self, offset: u64, bytes: &[u8]) -> Result<(), Error> {
+        self.set.write(0, offset, bytes)
+    }
+
+    /// Sets `bytes` bytes from `offset` on to `value`, behind what prefixes take.
+    ///
+    /// # Errors
+    ///
+    /// As [`BufferSet::fill`].
+    pub fn fill(&mut self, offset: u64, bytes: u64, value: u8) -> Result<(), Error> {
+        self.set.fill(0, offset, bytes, value)
+    }
+
     /// Bytes that prefixes take, in front.
     #[must_use]
     pub fn shared(&self) -> u64 {

@@ -31,6 +31,10 @@ pub(crate) enum BufferError {
         "backing {backing:?}: not copied: {bytes} bytes at offset {offset} of plane {plane} pass its {len} bytes; grow it first, or ask for less"
     )]
     PastTheEnd { backing: Arc<str>, plane: usize, offset: u64, bytes: u64, len: u64 },
+    #[error(
+        "backing {backing:?}: not copied: {bytes} bytes at offset {offset} pass the allocation's {len} bytes; ask for less"
+    )]
+    PastTheAllocation { backing: Arc<str>, offset: u64, bytes: u64, len: u64 },
     #[error("backing {backing:?}: no slice: plane {plane} was asked for, there are {planes}; ask for one below that")]
     NoSuchPlane { backing: Arc<str>, plane: usize, planes: usize },
 }
@@ -49,7 +53,10 @@ impl BufferError {
 
     pub(crate) fn kind(&self) -> ErrorKind {
         match self {
-            Self::InvalidSpec { .. } | Self::NoSuchPlane { .. } | Self::PastTheEnd { .. } => ErrorKind::InvalidRequest,
+            Self::InvalidSpec { .. }
+            | Self::NoSuchPlane { .. }
+            | Self::PastTheEnd { .. }
+            | Self::PastTheAllocation { .. } => ErrorKind::InvalidRequest,
             Self::CapacityExceeded { .. } => ErrorKind::CapacityExceeded,
             Self::Exhausted { .. } => ErrorKind::TierExhausted,
             Self::NotGrown { fault, .. } | Self::NotShrunk { fault, .. } => fault.kind(),

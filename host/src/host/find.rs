@@ -2,7 +2,7 @@
 
 use super::BackingHandle;
 use super::entry::Entry;
-use crate::backing::CheckedBacking;
+use crate::backing::{CheckedBacking, Reach};
 use crate::error::FindError;
 use leasehold_plugin_api::{DeviceKey, Tier};
 use std::sync::Arc;
@@ -20,6 +20,7 @@ enum Need {
     VirtualBacking,
     SharedMapping,
     Transfer,
+    Copies,
     HostAccess,
 }
 
@@ -62,6 +63,13 @@ impl Requirements {
         self.needing(Need::Transfer)
     }
 
+    /// The same, with buffers that can be read and written by copies (as [`BufferSet::read`](crate::BufferSet::read)): by
+    /// the CPU where it can touch the memory, else by the backing.
+    #[must_use]
+    pub fn copies(self) -> Self {
+        self.needing(Need::Copies)
+    }
+
     /// The same, with memory that the CPU can touch.
     #[must_use]
     pub fn host_access(self) -> Self {
@@ -94,6 +102,7 @@ impl Need {
             Need::VirtualBacking => capabilities.has_virtual_backing(),
             Need::SharedMapping => capabilities.has_shared_mapping(),
             Need::Transfer => capabilities.has_transfer(),
+            Need::Copies => backing.reach() != Reach::None,
             Need::HostAccess => backing.description().host_access.is_direct(),
         }
     }
@@ -103,6 +112,7 @@ impl Need {
             Need::VirtualBacking => "virtual-backing",
             Need::SharedMapping => "shared-mapping",
             Need::Transfer => "transfer",
+            Need::Copies => "access by the CPU nor transfer",
             Need::HostAccess => "access by the CPU",
         }
     }

@@ -58,25 +58,29 @@ impl Pool {
         needs.iter().map(|need| (0..need.units).map_while(|_| piece(need.holder)).collect()).collect()
     }
 
-    /// Makes what is missing of a need, charged before.
-    fn make(&self, need: &Need, pieces: &mut Vec<Piece>, supply_bytes: &mut u64) -> Result<(), BackingError> {
+    /// Makes what is missing, charged before and at once: what does not fit as a whole takes no part of the budget, and
+    /// nobody gives anything up for it.
+    fn make(&self, needs: &[Need], supply: &mut Supply) -> Result<(), BackingError> {
         let Shared { device, properties, unit, books, .. } = &*self.0;
-        let missing = need.units.saturating_sub(units_of(pieces));
+        let missing = needs
+            .iter()
+            .zip(&supply.parts)
+            .fold(0_u64, |sum, (need, pieces)| sum.saturating_add(need.units.saturating_sub(units_of(pieces))));
+        let Some(role) = needs.first().filter(|_| missing > 0).map(|need| need.role) else { return Ok(()) };
         let bytes = missing.saturating_mul(*unit);
-        if missing == 0 {
-            return Ok(());
-        }
-        books.charge(bytes, need.role)?;
-        *supply_bytes = supply_bytes.saturating_add(bytes);
+        books.charge(bytes, role)?;
+        supply.owned_bytes = bytes;
         let refuse = |fault: Fault| {
             let advice = "free memory of the device, or lower the budget of its domain";
             fault.into_error(format!("no memory for {bytes} bytes"), advice).with_requested(bytes)
         };
         let mut made: u64 = 0;
         let outcome = device.bind().and_then(|_bound| {
-            for _ in 0..missing {
-                pieces.push(Piece { handle: device.create(*properties, *unit)?, former: None });
-                made = made.saturating_add(1);
+            for (need, pieces) in needs.iter().zip(&mut supply.parts) {
+                for _ in units_of(pieces)..need.units {
+                    pieces.push(Piece { handle: device.create(*properties, *unit)?, former: None });
+                    made = made.saturating_add(1);
+                }
             }
             Ok(())
         });
@@ -102,8 +106,7 @@ impl Source for Pool {
 
     fn obtain(&self, needs: &[Need], supply: &mut Supply) -> Result<(), BackingError> {
         supply.parts = self.take_parked(needs);
-        let mut parts = needs.iter().zip(&mut supply.parts);
-        parts.try_for_each(|(need, pieces)| self.make(need, pieces, &mut supply.owned_bytes))
+        self.make(needs, supply)
     }
 
     /// New handles are given back and refunded. What the driver does not take stays, parked and charged, as do those that

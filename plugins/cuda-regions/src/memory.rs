@@ -204,7 +204,7 @@ impl DeviceMemory {
         bytes: u64,
         act: impl FnOnce(&Reservation, u64) -> Result<(), Fault>,
     ) -> Result<(), BackingError> {
-        let holds = |region: &Region| region.offset_of(address, bytes).is_some();
+        let holds = |region: &Region| region.has(address, bytes);
         let found = self.regions.find_where(holds).or_else(|| self.allocations.find_where(holds));
         if let Some(region) = found {
             return on_region(&region, address, bytes, act);

@@ -136,6 +136,12 @@ impl Region {
         (end <= self.bytes).then_some(offset)
     }
 
+    /// Whether an address range lies within it and the addresses are its own still: once they are given back another region
+    /// may have them, while this one is on its way out of the books.
+    pub(crate) fn has(&self, address: Address, bytes: u64) -> bool {
+        self.offset_of(address, bytes).is_some() && self.lock().space.is_some()
+    }
+
     /// Runs something on the addresses, committed or not: the driver refuses what is not mapped.
     pub(crate) fn with_space<T>(&self, act: impl FnOnce(&Reservation) -> Result<T, Fault>) -> Option<Result<T, Fault>> {
         self.lock().space.as_ref().map(act)

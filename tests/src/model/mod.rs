@@ -21,19 +21,19 @@ mod operation;
 mod set;
 mod world;
 
-pub use operation::{Operation, broken, broken_sharing, sharing, sound};
+pub use operation::{Operation, Piece, Rest, broken, broken_sharing, sharing, sound};
 pub use world::play;
 
 /// The granule of every backing here.
-const PAGE: u64 = 4 << 10;
+pub const PAGE: u64 = 4 << 10;
 /// What each plane of a set can grow to.
-const CAPACITY: u64 = 24 * PAGE;
+pub const CAPACITY: u64 = 24 * PAGE;
 /// The budget at first.
-const LIMIT: u64 = 64 * PAGE;
+pub const LIMIT: u64 = 64 * PAGE;
 /// Sets, allocations and prefixes that live at once, of each. What is in slot n belongs to holder n + 1.
-const SLOTS: usize = 3;
+pub const SLOTS: usize = 3;
 /// The planes of what the cache holds.
-const CACHE_PLANES: usize = 2;
+pub const CACHE_PLANES: usize = 2;
 
 /// As a length of memory.
 fn len(bytes: u64) -> usize {

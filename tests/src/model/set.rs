@@ -98,7 +98,9 @@ impl SetModel {
     /// Why these parts can't be mapped, where they can't.
     pub(super) fn refusal(&self, parts: &[Part]) -> Option<ErrorKind> {
         let more: usize = parts.iter().map(|part| part.bytes).sum();
-        if parts.iter().any(|part| part.memory.planes() != self.planes()) {
+        if parts.is_empty() {
+            None
+        } else if parts.iter().any(|part| part.memory.planes() != self.planes()) {
             Some(ErrorKind::InvalidRequest)
         } else if self.set.committed_total() > 0 {
             Some(ErrorKind::WrongState)

@@ -12,7 +12,7 @@ mod lost;
 mod scarce;
 mod world;
 
-use super::setup::{NAMES, load, simulator};
+use super::setup::{NAMES, load, options, simulator};
 use leasehold::ErrorKind;
 use leasehold_plugin_api as api;
 use leasehold_tests::cuda::{Counts, Lasting, Simulator};
@@ -203,14 +203,15 @@ fn every_call_of_making_a_backing_that_fails_leaves_nothing_behind() {
     let simulator = start();
     for name in NAMES {
         let before = simulator.books();
-        drop(load(name, &[]));
+        drop(load(name, options(&[])));
         // With the context given back for the last time, nobody is there to be told.
         let calls = simulator.books().calls;
         for (function, count) in calls.into_iter().filter(|(function, _)| function != "cuDevicePrimaryCtxRelease_v2") {
             for nth in 1..=count - before.count(&function) {
                 simulator.plan(&function, nth, Lasting::Once, 2);
                 // A thread of its own, as in the sweeps.
-                let state = std::thread::spawn(move || load(name, &[]).backings().remove(0).state).join().unwrap();
+                let state =
+                    std::thread::spawn(move || load(name, options(&[])).backings().remove(0).state).join().unwrap();
                 simulator.heal();
                 let told = state.reason().unwrap_or_default().contains("CUDA_ERROR_OUT_OF_MEMORY (2)");
                 // The probe tries to unmap twice.

@@ -5,5 +5,7 @@
 
 mod contract;
 mod costs;
+mod devices;
 mod faults;
+mod same;
 mod setup;

@@ -34,9 +34,8 @@ pub(crate) fn options(pairs: &[(&str, &str)]) -> Options {
     pairs.iter().fold(options, |options, (key, text)| options.with(*key, value(text)))
 }
 
-/// A host with that backing, which may not be ready.
-pub(crate) fn load(name: &'static str, pairs: &[(&str, &str)]) -> Host {
-    let options = options(pairs);
+/// A host with that backing, of these options, which may not be ready.
+pub(crate) fn load(name: &'static str, options: Options) -> Host {
     let create =
         move |services: HostServices| -> Result<Box<dyn Backing>, BackingError> { linked_in(name, &options, services) };
     Host::builder().limit(DEVICE, LIMIT).with_backing(name, create).load().expect("needs nothing else")
@@ -44,7 +43,12 @@ pub(crate) fn load(name: &'static str, pairs: &[(&str, &str)]) -> Host {
 
 /// A host with that backing.
 pub(crate) fn host(name: &'static str, pairs: &[(&str, &str)]) -> (Host, BackingHandle) {
-    let host = load(name, pairs);
+    host_with(name, options(pairs))
+}
+
+/// A host with that backing, of these options.
+pub(crate) fn host_with(name: &'static str, options: Options) -> (Host, BackingHandle) {
+    let host = load(name, options);
     let backing = host.backing(name).unwrap_or_else(|error| panic!("{name}: {error}"));
     (host, backing)
 }

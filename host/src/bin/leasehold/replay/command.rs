@@ -105,10 +105,8 @@ fn host(
 ) -> Result<(Host, Vec<BackingHandle>), Failure> {
     let host = session::builder(registry)?.load()?;
     let backings = if arguments.backing.is_empty() {
-        let requirements = match touch(arguments) {
-            Touch::Rows => Requirements::growable().host_access(),
-            Touch::Nothing => Requirements::growable(),
-        };
+        let requirements = Requirements::growable();
+        let requirements = if arguments.no_touch { requirements } else { requirements.copies() };
         let shares = trace.has_prefixes() || arguments.strategy.contains(&StrategyName::Sharing);
         vec![find(&host, requirements, shares)?]
     } else {
@@ -145,8 +143,8 @@ fn granule(backing: &BackingHandle) -> u64 {
     backing.capabilities().granularity().unwrap_or(1)
 }
 
-fn touch(arguments: &ReplayArguments) -> Touch {
-    if arguments.no_touch { Touch::Nothing } else { Touch::Rows }
+fn touch(arguments: &ReplayArguments, backing: &BackingHandle) -> Touch {
+    if arguments.no_touch { Touch::Nothing } else { Touch::rows_of(backing) }
 }
 
 /// Those that were asked for; else all, of which sharing needs something to share and a backing that can.
@@ -167,7 +165,7 @@ fn run_one(
     arguments: &ReplayArguments,
 ) -> Result<Run, Failure> {
     let cache = arguments.layout.cache(&arguments.model).map_err(Failure::unusable)?;
-    let setting = Setting::new(host, backing.clone(), cache, arguments.context(), touch(arguments));
+    let setting = Setting::new(host, backing.clone(), cache, arguments.context(), touch(arguments, backing));
     let setting = setting.map_err(Failure::unusable)?;
     let governor = host.governor();
     governor.restart_peak(backing.domain())?;

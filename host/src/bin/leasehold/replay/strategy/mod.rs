@@ -5,16 +5,18 @@
 //! * `reallocated`: double and copy.
 //! * `sharing`: as it grows, and prompts share what they have in common.
 //! * `rows`: what a token's row holds, so that a row that is lost or mixed up is noticed.
+//! * `plane`: rows in memory, by slices or by copies.
 
+mod plane;
 mod reallocated;
 mod reserved;
 mod rows;
 mod setting;
 mod sharing;
 
+pub(super) use plane::Touch;
 pub(super) use reallocated::ReallocatedStore;
 pub(super) use reserved::ReservedStore;
-pub(super) use rows::Touch;
 pub(super) use setting::Setting;
 pub(super) use sharing::SharingStore;
 

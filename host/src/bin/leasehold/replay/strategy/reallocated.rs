@@ -5,7 +5,7 @@
 //! the cache as it was.
 
 use super::super::store::{CacheStore, StoreError};
-use super::rows::{self, Touch};
+use super::plane::Touch;
 use super::setting::{Setting, store_error};
 use leasehold::{Allocation, AllocationSpec, Error, MemoryRole};
 
@@ -34,13 +34,16 @@ impl<'run> ReallocatedStore<'run> {
     }
 
     fn copy(&self, from: &[Allocation], to: &mut [Allocation]) -> Result<(), Error> {
-        if self.setting.touch == Touch::Nothing {
-            return Ok(());
-        }
+        let mut rows = Vec::new();
         for (old, new) in from.iter().zip(to) {
-            let old = old.as_slice()?;
-            if let Some(room) = new.as_mut_slice()?.get_mut(..old.len()) {
-                room.copy_from_slice(old);
+            match self.setting.touch {
+                Touch::Nothing => {}
+                Touch::Slices => new.write(0, old.as_slice()?)?,
+                Touch::Copies => {
+                    rows.resize(usize::try_from(old.len()).unwrap_or(usize::MAX), 0);
+                    old.read(0, &mut rows)?;
+                    new.write(0, &rows)?;
+                }
             }
         }
         Ok(())
@@ -74,18 +77,14 @@ impl CacheStore for ReallocatedStore<'_> {
             return Ok(());
         }
         for (plane, allocation) in cache.planes.iter_mut().enumerate() {
-            let bytes = allocation.as_mut_slice().map_err(|error| store_error(&error))?;
-            rows::write(bytes, self.setting.rows(plane), from..to)?;
+            self.setting.touch.write(allocation, self.setting.rows(plane), from..to)?;
         }
         Ok(())
     }
 
     fn close(&mut self, cache: ReallocatedCache, tokens: u64) -> Result<(), StoreError> {
-        if self.setting.touch == Touch::Rows {
-            for (plane, allocation) in cache.planes.iter().enumerate() {
-                let bytes = allocation.as_slice().map_err(|error| store_error(&error))?;
-                rows::check(bytes, self.setting.rows(plane), tokens)?;
-            }
+        for (plane, allocation) in cache.planes.iter().enumerate() {
+            self.setting.touch.check(allocation, self.setting.rows(plane), tokens)?;
         }
         let closed = cache.planes.into_iter().try_for_each(Allocation::close);
         closed.map_err(|error| StoreError::Broken(error.to_string()))

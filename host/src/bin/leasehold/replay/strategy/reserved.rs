@@ -1,7 +1,7 @@
 //! Caches with address space for the whole context: committed as they grow, or all at once.
 
 use super::super::store::{CacheStore, StoreError};
-use super::rows::{self, Touch};
+use super::plane::Touch;
 use super::setting::{Setting, store_error};
 use leasehold::{Address, BufferSet, BufferSpec, GrowthPolicy};
 
@@ -78,8 +78,7 @@ impl CacheStore for ReservedStore<'_> {
             return Ok(());
         }
         for plane in 0..cache.planes.planes() {
-            let bytes = cache.planes.plane_mut(plane).map_err(|error| store_error(&error))?;
-            rows::write(bytes, self.setting.rows(plane), from..to)?;
+            self.setting.touch.write((&mut cache.planes, plane), self.setting.rows(plane), from..to)?;
         }
         Ok(())
     }
@@ -88,11 +87,8 @@ impl CacheStore for ReservedStore<'_> {
         if ReservedCache::bases_of(&cache.planes) != cache.bases {
             return Err(StoreError::Broken("a plane moved".to_owned()));
         }
-        if self.setting.touch == Touch::Rows {
-            for plane in 0..cache.planes.planes() {
-                let bytes = cache.planes.plane(plane).map_err(|error| store_error(&error))?;
-                rows::check(bytes, self.setting.rows(plane), tokens)?;
-            }
+        for plane in 0..cache.planes.planes() {
+            self.setting.touch.check((&cache.planes, plane), self.setting.rows(plane), tokens)?;
         }
         cache.planes.close().map_err(|error| StoreError::Broken(error.to_string()))
     }

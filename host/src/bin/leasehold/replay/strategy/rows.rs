@@ -5,13 +5,6 @@ use super::super::layout::BLOCK_TOKENS;
 use super::super::store::StoreError;
 use std::ops::Range;
 
-/// Whether rows are written and checked, or memory is only committed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Touch {
-    Rows,
-    Nothing,
-}
-
 /// Which rows some bytes are.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rows<'ids> {
@@ -26,6 +19,19 @@ pub(crate) struct Rows<'ids> {
 impl Rows<'_> {
     fn range(&self, token: u64) -> Option<Range<usize>> {
         row_range(self.row_bytes, token.checked_sub(self.first)?)
+    }
+
+    /// Where a token's row begins, in bytes.
+    pub(crate) fn offset(&self, token: u64) -> Result<u64, StoreError> {
+        let range = self.range(token).ok_or_else(|| missing(self.plane, token))?;
+        u64::try_from(range.start).map_err(|_| missing(self.plane, token))
+    }
+
+    /// Zeros for the rows of some tokens.
+    pub(crate) fn room_for(&self, tokens: &Range<u64>) -> Result<Vec<u8>, StoreError> {
+        let count = tokens.end.saturating_sub(tokens.start);
+        let bytes = self.row_bytes.checked_mul(count).and_then(|bytes| usize::try_from(bytes).ok());
+        bytes.map(|bytes| vec![0; bytes]).ok_or_else(|| missing(self.plane, tokens.end))
     }
 
     fn content(&self, token: u64) -> u8 {

@@ -1,7 +1,8 @@
 //! What all strategies of one run share: the host, the backing, and the sizes that a cache has.
 
 use super::super::store::StoreError;
-use super::rows::{Rows, Touch};
+use super::plane::Touch;
+use super::rows::Rows;
 use leasehold::{BackingHandle, CacheGeometry, DomainSnapshot, Error, ErrorKind, Governor, Host};
 
 /// What all strategies of one run share.
@@ -71,6 +72,12 @@ impl<'run> Setting<'run> {
 
     fn books(&self) -> Option<DomainSnapshot> {
         self.governor.snapshot().domain(self.backing.domain()).cloned()
+    }
+}
+
+impl From<Error> for StoreError {
+    fn from(error: Error) -> Self {
+        store_error(&error)
     }
 }
 

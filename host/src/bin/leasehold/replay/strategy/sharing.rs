@@ -8,7 +8,8 @@ use super::super::layout::BLOCK_TOKENS;
 use super::super::prefix::PrefixUse;
 use super::super::store::{CacheStore, StoreError};
 use super::super::trace::Request;
-use super::rows::{self, Rows, Touch};
+use super::plane::Touch;
+use super::rows::Rows;
 use super::setting::{Setting, store_error};
 use leasehold::{
     Address, BlockHash, BufferSet, BufferSpec, Error, FoundPrefix, GrowthPolicy, PrefixCache, PrefixCacheSpec,
@@ -76,7 +77,7 @@ impl<'run> SharingStore<'run> {
     }
 
     /// Makes the prefixes that are not known yet, each for the units of a part of the chain.
-    fn make(&self, chain: &[BlockHash], known: usize, ids: &[u64]) -> Result<Vec<PrefixPart>, Error> {
+    fn make(&self, chain: &[BlockHash], known: usize, ids: &[u64]) -> Result<Vec<PrefixPart>, StoreError> {
         let firsts = (known..chain.len()).step_by(MOST_UNITS);
         let made = firsts.map(|first| {
             let end = chain.len().min(first.saturating_add(MOST_UNITS));
@@ -88,32 +89,34 @@ impl<'run> SharingStore<'run> {
     }
 
     /// A sealed prefix with some units of a prompt.
-    fn fill_prefix(&self, units: Range<usize>, ids: &[u64]) -> Result<SharedPrefix, Error> {
+    fn fill_prefix(&self, units: Range<usize>, ids: &[u64]) -> Result<SharedPrefix, StoreError> {
         let count = |units: usize| u64::try_from(units).unwrap_or(u64::MAX);
         let bytes = self.unit.plane_bytes.saturating_mul(count(units.len()));
         let Setting { host, backing, planes, row_bytes, touch, .. } = &self.setting;
         let mut prefix = host.prefix(backing, &PrefixSpec::new(bytes).planes(*planes))?;
-        if *touch == Touch::Rows {
-            let tokens = |units: usize| self.unit.tokens.saturating_mul(count(units));
-            let (first, end) = (tokens(units.start), tokens(units.end));
-            for plane in 0..*planes {
-                let rows = Rows { row_bytes: *row_bytes, plane, first, ids };
-                // All rows have room: that is what the prefix was made for.
-                let _ = rows::write(prefix.plane_mut(plane)?, rows, first..end);
-            }
+        let tokens = |units: usize| self.unit.tokens.saturating_mul(count(units));
+        let (first, end) = (tokens(units.start), tokens(units.end));
+        for plane in 0..*planes {
+            let rows = Rows { row_bytes: *row_bytes, plane, first, ids };
+            touch.write((&mut prefix, plane), rows, first..end)?;
         }
-        Ok(prefix.seal()?)
+        Ok(prefix.seal().map_err(Error::from)?)
     }
 
     /// What is found, and what is made for the rest. Whoever holds a part of a prefix pins all of it: where the rest does
     /// not fit beside that, all is made anew.
-    fn complete(&self, mut found: FoundPrefix, chain: &[BlockHash], ids: &[u64]) -> Result<Vec<PrefixPart>, Error> {
+    fn complete(
+        &self,
+        mut found: FoundPrefix,
+        chain: &[BlockHash],
+        ids: &[u64],
+    ) -> Result<Vec<PrefixPart>, StoreError> {
         match self.make(chain, found.blocks, ids) {
             Ok(made) => {
                 found.parts.extend(made);
                 Ok(found.parts)
             }
-            Err(error) if error.is_exhausted() && found.blocks > 0 => {
+            Err(StoreError::Exhausted(_)) if found.blocks > 0 => {
                 drop(found);
                 self.make(chain, 0, ids)
             }
@@ -121,7 +124,7 @@ impl<'run> SharingStore<'run> {
         }
     }
 
-    fn share(&mut self, cache: &mut SharingCache, request: &Request) -> Result<(), Error> {
+    fn share(&mut self, cache: &mut SharingCache, request: &Request) -> Result<(), StoreError> {
         let chain = self.chain(request);
         let found = self.known.find(&chain);
         let hit_units = *self.hit_units.entry(request.line).or_insert(found.blocks);
@@ -190,7 +193,7 @@ impl CacheStore for SharingStore<'_> {
         let before = cache.planes.committed();
         let shared = self.share(cache, request);
         self.note_mapped(before, cache.planes.committed());
-        shared.map_err(|error| store_error(&error))
+        shared
     }
 
     fn grow(&mut self, cache: &mut SharingCache, tokens: u64) -> Result<(), StoreError> {
@@ -208,9 +211,8 @@ impl CacheStore for SharingStore<'_> {
         }
         let first = cache.shared_tokens;
         for plane in 0..cache.planes.planes() {
-            let bytes = cache.planes.private_mut(plane).map_err(|error| store_error(&error))?;
             let rows = Rows { row_bytes: self.setting.row_bytes, plane, first, ids: &cache.hash_ids };
-            rows::write(bytes, rows, from.max(first)..to)?;
+            self.setting.touch.write((&mut cache.planes, plane), rows, from.max(first)..to)?;
         }
         Ok(())
     }
@@ -219,12 +221,9 @@ impl CacheStore for SharingStore<'_> {
         if bases_of(&cache.planes) != cache.bases {
             return Err(StoreError::Broken("a plane moved".to_owned()));
         }
-        if self.setting.touch == Touch::Rows {
-            for plane in 0..cache.planes.planes() {
-                let bytes = cache.planes.plane(plane).map_err(|error| store_error(&error))?;
-                let rows = Rows { row_bytes: self.setting.row_bytes, plane, first: 0, ids: &cache.hash_ids };
-                rows::check(bytes, rows, tokens)?;
-            }
+        for plane in 0..cache.planes.planes() {
+            let rows = Rows { row_bytes: self.setting.row_bytes, plane, first: 0, ids: &cache.hash_ids };
+            self.setting.touch.check((&cache.planes, plane), rows, tokens)?;
         }
         self.note_mapped(cache.planes.committed(), 0);
         cache.planes.close().map_err(|error| StoreError::Broken(error.to_string()))

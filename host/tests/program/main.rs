@@ -1,6 +1,8 @@
 //! The program as its users see it: reports, exit statuses, and what it says of input that is wrong.
 #![expect(clippy::unwrap_used, reason = "a test that can't start fails")]
 
+mod cuda;
+
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,0 +1,140 @@
+//! Grounds over the CUDA backings, on the simulated driver: whoever has one of them has the simulator's turn, and when the last
+//! of a test goes nothing may be left on the device.
+
+use super::{GIB, Ground, LIMIT, libraries};
+use crate::cuda::{Books, MappingBooks, ReservationBooks, Simulator};
+use leasehold::{Address, Domain, Host};
+use std::cell::RefCell;
+use std::sync::{Arc, Weak};
+
+/// The unit of commit there.
+const GRANULE: u64 = 64 << 10;
+
+/// How the books write that a device may read and write.
+const READ_WRITE: u32 = 3;
+
+/// Why cuda-vmm can't share.
+const PRIVATE: &str = "its handles go before their mapping, so that no second address can show them";
+
+thread_local! {
+    /// What this test has already: it may have two grounds at once.
+    static HELD: RefCell<Weak<Device>> = const { RefCell::new(Weak::new()) };
+}
+
+/// The simulated device, for one test.
+#[derive(Debug)]
+pub(super) struct Device(Option<Simulator>);
+
+impl Device {
+    fn hold() -> Arc<Self> {
+        HELD.with_borrow_mut(|held| {
+            held.upgrade().unwrap_or_else(|| {
+                let simulator = Simulator::start();
+                simulator.set("granularity", GRANULE);
+                simulator.limit_memory(0, 4 * GIB);
+                let device = Arc::new(Self(Some(simulator)));
+                *held = Arc::downgrade(&device);
+                device
+            })
+        })
+    }
+}
+
+/// What the driver says: its books.
+impl Device {
+    fn books(&self) -> Books {
+        self.0.as_ref().expect("it lives").books()
+    }
+
+    fn mappings(&self, base: Address, bytes: u64, is_wanted: impl Fn(&MappingBooks) -> bool) -> u64 {
+        let (begin, end) = (base.get(), base.get() + bytes);
+        let within = |mapping: &&MappingBooks| mapping.base >= begin && mapping.base + mapping.bytes <= end;
+        self.books()
+            .mappings
+            .iter()
+            .filter(within)
+            .filter(|mapping| is_wanted(mapping))
+            .map(|mapping| mapping.bytes)
+            .sum()
+    }
+
+    /// Bytes of a range that the device can read and write.
+    pub(super) fn open_bytes(&self, base: Address, bytes: u64) -> u64 {
+        self.mappings(base, bytes, |mapping| mapping.access.contains(&(0, READ_WRITE)))
+    }
+
+    /// Bytes of a range that have physical memory behind them.
+    pub(super) fn mapped_bytes(&self, base: Address, bytes: u64) -> u64 {
+        self.mappings(base, bytes, |_| true)
+    }
+
+    pub(super) fn is_reserved(&self, base: Address, bytes: u64) -> bool {
+        let holds =
+            |range: &ReservationBooks| range.base <= base.get() && base.get() + bytes <= range.base + range.bytes;
+        self.books().reservations.iter().any(holds)
+    }
+
+    /// Physical memory in use.
+    pub(super) fn used_bytes(&self) -> u64 {
+        self.books().used(0)
+    }
+}
+
+impl Drop for Device {
+    fn drop(&mut self) {
+        if let Some(simulator) = self.0.take().filter(|_| !std::thread::panicking()) {
+            simulator.finish();
+        }
+    }
+}
+
+/// A way in to one of the CUDA backings.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Way {
+    name: &'static str,
+    /// As registry files write it.
+    library: &'static str,
+    backing: &'static str,
+    /// The most that it parks, where it is a pool.
+    park: Option<u64>,
+}
+
+impl Way {
+    const fn new(name: &'static str, library: &'static str, backing: &'static str, park: Option<u64>) -> Self {
+        Self { name, library, backing, park }
+    }
+
+    /// Every way in. None of them parks anything.
+    pub(super) const ALL: [Self; 4] = [
+        Self::new("built-in cuda-vmm", "builtin", "cuda-vmm", None),
+        Self::new("libleasehold_cuda_vmm.so", "leasehold_cuda_vmm", "cuda-vmm", None),
+        Self::new("built-in cuda-pool", "builtin", "cuda-pool", Some(0)),
+        Self::new("libleasehold_cuda_pool.so", "leasehold_cuda_pool", "cuda-pool", Some(0)),
+    ];
+
+    /// One that parks.
+    pub(super) const PARKING: Self =
+        Self::new("cuda-pool that parks", "leasehold_cuda_pool", "cuda-pool", Some(256 << 20));
+
+    /// Waits for the simulator's turn.
+    pub(super) fn ground(self) -> Ground {
+        let device = Device::hold();
+        let Self { name, library, backing, park } = self;
+        let park_option = park.map_or(String::new(), |park| format!("park = {park}\n"));
+        let text = format!(
+            "format = 1\nsearch = [{:?}]\n\n[[backing]]\nname = \"its-name\"\nlibrary = {library:?}\nbacking = {backing:?}\n\
+             required = true\n[backing.options]\ndriver = {:?}\n{park_option}",
+            libraries(),
+            Simulator::path(),
+        );
+        let folder = tempfile::tempdir().expect("a folder");
+        let registry = folder.path().join("registry.toml");
+        std::fs::write(&registry, text).expect("written");
+        let host = Host::builder().registry(&registry).limit(Domain::Device(0), LIMIT).load();
+        let ground = Ground::over(name, host.unwrap_or_else(|error| panic!("{error}"))).on_device(device);
+        match park {
+            Some(park) => ground.parking(park),
+            None => ground.without_sharing(PRIVATE),
+        }
+    }
+}
