@@ -61,7 +61,10 @@ pub(crate) struct Contents {
     units: BTreeMap<u64, Unit>,
     /// The parts of prefixes by the unit that they begin at.
     parts: BTreeMap<u64, Part>,
+    /// How many of the units are committed memory.
     private: u64,
+    /// How many of the units failed calls left.
+    left: u64,
     /// Memory that was made for a call that failed, that nothing maps, and that could not be given back.
     debts: Vec<PhysicalHandle>,
 }
@@ -91,7 +94,8 @@ impl Contents {
 
     /// The runs of what failed calls left.
     pub(crate) fn runs_left(&self) -> Vec<Range<u64>> {
-        self.runs_where(Unit::is_left)
+        // A call walks through what is mapped only where it must: a growth costs the same however much there is.
+        if self.left == 0 { Vec::new() } else { self.runs_where(Unit::is_left) }
     }
 
     /// The runs of everything.
@@ -103,6 +107,7 @@ impl Contents {
     pub(crate) fn leave_prefixes(&mut self, range: &Range<u64>) {
         for (_, unit) in self.units.range_mut(range.clone()).filter(|(_, unit)| matches!(unit, Unit::Prefix)) {
             *unit = Unit::FormerPrefix;
+            self.left = self.left.saturating_add(1);
         }
     }
 
@@ -122,7 +127,10 @@ impl Contents {
 
     /// Adds what could not be unmapped.
     pub(crate) fn insert_residue(&mut self, start: u64, handles: impl Iterator<Item = Option<PhysicalHandle>>) {
-        self.units.extend((start..).zip(handles).map(|(unit, handle)| (unit, Unit::Residue(handle))));
+        for (unit, handle) in (start..).zip(handles) {
+            self.units.insert(unit, Unit::Residue(handle));
+            self.left = self.left.saturating_add(1);
+        }
     }
 
     /// Adds a part of a prefix where nothing is.
@@ -137,31 +145,22 @@ impl Contents {
         self.parts.get(&start)
     }
 
-    /// Takes away a part of a prefix that is no longer mapped.
-    pub(crate) fn remove_part(&mut self, start: u64) -> Option<Arc<PrefixMemory>> {
-        let part = self.parts.remove(&start)?;
-        let end = start.saturating_add(part.source.end.saturating_sub(part.source.start));
-        self.units.retain(|unit, _| !(start..end).contains(unit));
-        Some(part.memory)
-    }
-
     /// Takes away what is no longer mapped in a range, and answers its handles: committed memory shows what the holder
     /// left, residue what nobody knows.
     pub(crate) fn remove(&mut self, range: &Range<u64>, holder: HolderId) -> Vec<Returned> {
         let mut returned = Vec::new();
-        let mut rest = self.units.split_off(&range.start);
-        let mut behind = rest.split_off(&range.end);
-        self.units.append(&mut behind);
-        for unit in rest.into_values() {
+        for (_, unit) in self.units.extract_if(range.clone(), |_, _| true) {
             match unit {
                 Unit::Private(handle) => {
                     self.private = self.private.saturating_sub(1);
                     returned.extend(handle.map(|handle| Returned { handle, holder }));
                 }
                 Unit::Residue(handle) => {
+                    self.left = self.left.saturating_sub(1);
                     returned.extend(handle.map(|handle| Returned { handle, holder: HolderId::NOBODY }));
                 }
-                Unit::Prefix | Unit::FormerPrefix => {}
+                Unit::FormerPrefix => self.left = self.left.saturating_sub(1),
+                Unit::Prefix => {}
             }
         }
         returned
@@ -187,8 +186,8 @@ impl Contents {
         runs
     }
 
-    /// The parts of prefixes that lie in a range.
-    pub(crate) fn parts_in(&self, range: &Range<u64>) -> Vec<u64> {
-        self.parts.range(range.clone()).map(|(start, _)| *start).collect()
+    /// Takes away the parts of prefixes that begin in a range, whose units go with [`remove`](Self::remove).
+    pub(crate) fn remove_parts(&mut self, range: &Range<u64>) -> impl Iterator<Item = Arc<PrefixMemory>> {
+        self.parts.extract_if(range.clone(), |_, _| true).map(|(_, part)| part.memory)
     }
 }

@@ -17,6 +17,7 @@
 //! No lock is held while a source is called, since it may charge the host. Calls about different regions run at the same
 //! time. Nothing panics.
 
+mod broken;
 mod contents;
 mod memory;
 mod options;

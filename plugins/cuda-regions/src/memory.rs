@@ -1,9 +1,10 @@
 //! All regions of one backing on one device, over one source of handles.
 
+use crate::broken::broken_off;
 use crate::contents::PrefixMemory;
 use crate::options::DeviceSetting;
 use crate::prefix::LivePrefix;
-use crate::region::{Region, Returns, broken_off};
+use crate::region::{Region, Returns};
 use crate::source::{Need, Source, Supply};
 use crate::transaction::Group;
 use leasehold_cuda_driver::{Device, Fault, Reservation};
