@@ -32,7 +32,7 @@ fn eight_threads_without_a_context_make_grow_copy_and_drop() {
             for thread in 0..8_u8 {
                 let (host, backing, simulator) = (&host, &backing, &simulator);
                 scope.spawn(move || {
-                    for round in 1..24 {
+                    for round in 1..120 {
                         let spec = BufferSpec::new(16 * UNIT).holder(HolderId::new(u64::from(thread) + 1));
                         let mut set = host.buffer_set(backing, 2, &spec).unwrap();
                         let bytes = UNIT * (1 + u64::from(round % 3));
