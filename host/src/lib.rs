@@ -52,7 +52,7 @@ pub use leasehold_plugin_api::{
 pub use loader::Door;
 pub use machine::EnvironmentTrust;
 pub use prefix::{Prefix, PrefixPart, PrefixSpec, SharedPrefix, Unsealed};
-pub use prefix_cache::{BlockHash, Evicted, FoundPrefix, PrefixCache, PrefixCacheSnapshot, PrefixCacheSpec};
+pub use prefix_cache::{BlockHash, Eviction, FoundPrefix, PrefixCache, PrefixCacheSnapshot, PrefixCacheSpec};
 pub use registry::{Selection, SelectionError};
 pub use shareability::{CacheGeometry, CacheLayout, Shareability, ShareabilityError};
 

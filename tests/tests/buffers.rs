@@ -453,12 +453,7 @@ fn the_planes_of_a_set_grow_together_and_keep_their_own_bytes() {
             set.plane_mut(plane).unwrap().fill(u8::try_from(plane).unwrap() + 1);
         }
         set.grow_to(4 * ground.granule).unwrap();
-        assert_eq!(
-            (set.committed_total(), ground.used()),
-            (20 * ground.granule, 20 * ground.granule),
-            "{}",
-            ground.name
-        );
+        assert_eq!((set.owned_bytes(), ground.used()), (20 * ground.granule, 20 * ground.granule), "{}", ground.name);
         for plane in 0..5 {
             let (old, new) = set.plane(plane).unwrap().split_at(usize::try_from(3 * ground.granule).unwrap());
             assert!(old.iter().all(|byte| usize::from(*byte) == plane + 1), "{}", ground.name);
@@ -501,7 +496,7 @@ fn uneven(faults: &Faults, host: &Host, backing: &BackingHandle) -> leasehold::B
     }
     faults.plan(Call::Decommit, 0, Strikes::Once, Fault::HalfWay(api::ErrorKind::Internal));
     set.shrink_to(4 * PAGE).unwrap_err();
-    assert_eq!((set.len(), set.committed(), set.committed_total()), (4 * PAGE, 4 * PAGE, 28 * PAGE));
+    assert_eq!((set.len(), set.committed(), set.owned_bytes()), (4 * PAGE, 4 * PAGE, 28 * PAGE));
     assert_eq!((used(host), faults.held().owned_bytes), (28 * PAGE, 28 * PAGE));
     set
 }
@@ -512,7 +507,7 @@ fn uneven_planes_grow_even_again() {
         let mut set = uneven(&faults, &host, &backing);
         for (granules, total) in [(6, 32), (10, 40), (16, 64)] {
             set.grow_to(granules * PAGE).unwrap();
-            assert_eq!((set.committed(), set.committed_total()), (granules * PAGE, total * PAGE), "{granules}");
+            assert_eq!((set.committed(), set.owned_bytes()), (granules * PAGE, total * PAGE), "{granules}");
             assert_eq!((used(&host), faults.held().owned_bytes), (total * PAGE, total * PAGE), "{granules}");
         }
         for plane in 0..4 {
@@ -528,7 +523,7 @@ fn a_failed_shrink_that_is_called_again_gives_the_rest_back() {
     for (faults, host, backing) in faulty(LIMIT) {
         let mut set = uneven(&faults, &host, &backing);
         set.shrink_to(4 * PAGE).unwrap();
-        assert_eq!((set.len(), set.committed_total()), (4 * PAGE, 16 * PAGE));
+        assert_eq!((set.len(), set.owned_bytes()), (4 * PAGE, 16 * PAGE));
         assert_eq!((used(&host), faults.held().owned_bytes), (16 * PAGE, 16 * PAGE));
     }
 }

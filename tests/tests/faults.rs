@@ -150,7 +150,7 @@ impl World {
             used_bytes: self.used(),
             held: self.faults.held(),
             len: self.set.as_ref().map_or(0, BufferSet::len),
-            committed_bytes: self.set.as_ref().map_or(0, BufferSet::committed_total),
+            committed_bytes: self.set.as_ref().map_or(0, BufferSet::owned_bytes),
             mappings: places.iter().map(|base| maps.within(*base, CAPACITY).count()).sum(),
             open_bytes: places.iter().map(|base| maps.open_bytes(*base, most)).sum(),
             resident_bytes: places.iter().map(|base| resident_bytes(*base, most)).sum(),
@@ -163,7 +163,7 @@ impl World {
             assert!(set.len() <= set.committed() && set.committed() <= set.capacity());
             let (maps, most) = (Mappings::read(), LONGEST * GRANULE);
             let open: u64 = (0..PLANES).map(|plane| maps.open_bytes(set.base(plane).unwrap(), most)).sum();
-            assert_eq!(open, set.committed_total(), "what is committed is what can be touched");
+            assert_eq!(open, set.owned_bytes(), "what is committed is what can be touched");
         }
         self.check_bytes();
         self.check_last_bytes();
@@ -452,7 +452,7 @@ fn a_commit_that_breaks_off_stays_charged_until_somebody_can_tell_what_it_left()
         faults.plan(Call::Commit, 0, Strikes::Once, Fault::Panic);
         faults.plan(Call::CommittedBytes, 0, Strikes::Always, Fault::Refuse(api::ErrorKind::Internal));
         assert_eq!(set.grow_to(4 * GRANULE).unwrap_err().kind(), ErrorKind::OutOfService);
-        assert_eq!((set.len(), set.committed(), set.committed_total()), (GRANULE, GRANULE, 8 * GRANULE));
+        assert_eq!((set.len(), set.committed(), set.owned_bytes()), (GRANULE, GRANULE, 8 * GRANULE));
         // A backing that charges by itself knows that it took nothing; a lease covers the worst.
         let charged = if under.leases() { 8 } else { 2 };
         assert_eq!(used(), charged * GRANULE, "{under:?}: what it may have committed is charged");

@@ -1,6 +1,6 @@
 //! Prefixes found by their blocks: what is known is mapped, what is cold goes when memory runs short.
 
-use leasehold::{BlockHash, BufferSet, BufferSpec, ErrorKind, Evicted, PrefixCache, PrefixCacheSpec, SharedPrefix};
+use leasehold::{BlockHash, BufferSet, BufferSpec, ErrorKind, Eviction, PrefixCache, PrefixCacheSpec, SharedPrefix};
 use leasehold_tests::blocks::{self, chain};
 use leasehold_tests::contents::Contents;
 use leasehold_tests::ground::{Ground, LIMIT, MIB, all_sharing_grounds};
@@ -73,8 +73,8 @@ fn what_anybody_holds_is_not_evicted_and_what_goes_is_found_no_longer() {
         mapped.map_prefixes(&cache.find(&chain(&[1])).parts).unwrap();
         let found = cache.find(&chain(&[2]));
         assert_eq!(cache.snapshot().prefixes_in_use, 2, "{}", ground.name);
-        assert_eq!(cache.evict(u64::MAX), Evicted { prefixes: 1, blocks: 1, owned_bytes: block }, "{}", ground.name);
-        assert_eq!(cache.evict(u64::MAX), Evicted::default(), "{}: and nothing twice", ground.name);
+        assert_eq!(cache.evict(u64::MAX), Eviction { prefixes: 1, blocks: 1, owned_bytes: block }, "{}", ground.name);
+        assert_eq!(cache.evict(u64::MAX), Eviction::default(), "{}: and nothing twice", ground.name);
         assert_eq!((ground.used(), cache.find(&chain(&[3])).blocks), (2 * block, 0), "{}", ground.name);
         check_contents(&ground, &mapped, &chain(&[1]));
         drop((mapped, found));
@@ -102,7 +102,7 @@ fn an_eviction_reports_the_bytes_that_the_books_got_back() {
         drop(pinned);
         let one = cache.evict(1);
         assert_eq!((one.prefixes, one.owned_bytes), (1, prefix), "{}: no more than is enough", ground.name);
-        assert_eq!(cache.snapshot().evicted, Evicted { prefixes: 5, blocks: 20, owned_bytes: 5 * prefix });
+        assert_eq!(cache.snapshot().evicted, Eviction { prefixes: 5, blocks: 20, owned_bytes: 5 * prefix });
     }
 }
 

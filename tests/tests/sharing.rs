@@ -44,7 +44,7 @@ fn a_prefix_shows_in_every_plane_and_costs_nothing_more() {
             assert_eq!(set.mapping_cost(&[prefix.whole()]).unwrap().mapped_bytes, 3 * bytes);
             set.map_prefix(&prefix).unwrap();
             assert_eq!((set.len(), set.shared(), set.committed()), (bytes, bytes, bytes), "{}", ground.name);
-            assert_eq!((set.committed_total(), set.mapped_total()), (0, 3 * bytes), "{}", ground.name);
+            assert_eq!((set.owned_bytes(), set.mapped_bytes()), (0, 3 * bytes), "{}", ground.name);
             assert_eq!([set.base(0), set.base(1), set.base(2)], bases, "{}: nothing moved", ground.name);
             assert!((0..3).all(|plane| is_all(&set.seen(plane), of_plane(plane, 10))), "{}", ground.name);
         }
@@ -60,7 +60,7 @@ fn the_private_part_grows_behind_the_prefix_and_shrinks_down_to_it() {
         let mut set = set(&ground, 2);
         set.map_prefix(&prefix).unwrap();
         set.grow_to(shared + granule + 1).unwrap();
-        assert_eq!((set.committed(), set.committed_total()), (shared + 2 * granule, 4 * granule), "{}", ground.name);
+        assert_eq!((set.committed(), set.owned_bytes()), (shared + 2 * granule, 4 * granule), "{}", ground.name);
         assert_eq!(ground.used(), 2 * shared + 4 * granule, "{}", ground.name);
         for plane in 0..2 {
             assert_eq!(set.plane_mut(plane).unwrap_err().kind(), ErrorKind::WrongState, "{}", ground.name);
@@ -73,7 +73,7 @@ fn the_private_part_grows_behind_the_prefix_and_shrinks_down_to_it() {
             assert!(is_all(front, of_plane(plane, 20)) && is_all(back, 99), "{}", ground.name);
         }
         set.shrink_to(1).unwrap();
-        assert_eq!((set.len(), set.committed(), set.committed_total()), (1, shared, 0), "{}", ground.name);
+        assert_eq!((set.len(), set.committed(), set.owned_bytes()), (1, shared, 0), "{}", ground.name);
         set.grow_to(shared).unwrap();
         assert!(is_all(&set.seen(1), of_plane(1, 20)), "{}: it stayed mapped", ground.name);
         assert_eq!(ground.used(), 2 * shared + ground.parked(4 * granule), "{}", ground.name);
@@ -112,9 +112,9 @@ fn a_cleared_buffer_holds_nothing_and_serves_again_in_its_place() {
         for _ in 0..3 {
             buffer.map_prefix(&prefix).unwrap();
             buffer.grow_to(3 * bytes).unwrap();
-            assert_eq!(prefix.holds(), 2, "{}", ground.name);
+            assert_eq!(prefix.holders(), 2, "{}", ground.name);
             buffer.clear().unwrap();
-            assert_eq!((buffer.len(), buffer.shared(), buffer.committed(), prefix.holds()), (0, 0, 0, 1));
+            assert_eq!((buffer.len(), buffer.shared(), buffer.committed(), prefix.holders()), (0, 0, 0, 1));
             assert_eq!(ground.used(), bytes + ground.parked(2 * bytes), "{}", ground.name);
             buffer.grow_to(bytes).unwrap();
             assert!(is_all(&buffer.seen(0), 0), "{}: the prefix is gone", ground.name);
@@ -199,7 +199,7 @@ fn a_prefix_of_another_backing_or_host_is_refused_and_nothing_is_mapped() {
             assert_eq!(error.kind(), ErrorKind::ForeignPrefix, "{}: {error}", ground.name);
             assert!(error.to_string().contains("of another host made it"), "{}: {error}", ground.name);
         }
-        assert_eq!((buffer.len(), buffer.shared(), foreign.holds()), (0, 0, 1), "{}", ground.name);
+        assert_eq!((buffer.len(), buffer.shared(), foreign.holders()), (0, 0, 1), "{}", ground.name);
     }
 }
 

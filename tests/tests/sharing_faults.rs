@@ -160,8 +160,8 @@ impl World {
             held: self.faults.held(),
             len: self.set.as_ref().map_or(0, BufferSet::len),
             shared: self.set.as_ref().map_or(0, BufferSet::shared),
-            owned_bytes: self.set.as_ref().map_or(0, BufferSet::committed_total),
-            mapped_bytes: self.set.as_ref().map_or(0, BufferSet::mapped_total),
+            owned_bytes: self.set.as_ref().map_or(0, BufferSet::owned_bytes),
+            mapped_bytes: self.set.as_ref().map_or(0, BufferSet::mapped_bytes),
             mappings: places.iter().map(|(base, bytes)| maps.within(*base, *bytes).count()).sum(),
             resident_bytes: places.iter().map(|(base, bytes)| resident_bytes(*base, *bytes)).sum(),
         }
@@ -288,7 +288,7 @@ fn a_mapping_that_fails_leaves_the_private_way_open() {
     world.faults.plan(Call::MapPrefix, 0, Strikes::Always, Fault::Refuse(api::ErrorKind::AddressSpaceExhausted));
     let error = world.run(Step::MapWhole).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::AddressSpaceExhausted, "{error}");
-    assert_eq!((world.set().shared(), world.set().mapped_total()), (0, 0));
+    assert_eq!((world.set().shared(), world.set().mapped_bytes()), (0, 0));
     world.run(Step::Grow).unwrap();
     world.check();
     world.end();

@@ -178,7 +178,7 @@ impl<'c> Worker<'c> {
         let bytes = |blocks: usize| granule * u64::try_from(blocks).unwrap();
         let part = prefix.part(bytes(first), bytes(count)).unwrap();
         drop(prefix);
-        if kept.set.committed_total() > 0 || kept.blocks.len() > 8 {
+        if kept.set.owned_bytes() > 0 || kept.blocks.len() > 8 {
             kept.clear();
         }
         kept.map(&[part], &chain[first..first + count]);

@@ -55,7 +55,7 @@ impl PrefixHandle {
     }
 
     /// How many hold the memory, this one included. Where it is one, nobody else can make it more.
-    pub(crate) fn holds(&self) -> usize {
+    pub(crate) fn holders(&self) -> usize {
         self.memory().map_or(0, Arc::strong_count)
     }
 

@@ -121,13 +121,13 @@ impl BufferSet {
     /// Private physical bytes behind all planes, those included that a failed call may have left. Prefixes don't count:
     /// they are owned once, wherever they are mapped.
     #[must_use]
-    pub fn committed_total(&self) -> u64 {
+    pub fn owned_bytes(&self) -> u64 {
         self.planes.iter().fold(0, |sum, plane| sum.saturating_add(plane.owned()))
     }
 
     /// Bytes that are visible in all planes: private ones and those of prefixes.
     #[must_use]
-    pub fn mapped_total(&self) -> u64 {
+    pub fn mapped_bytes(&self) -> u64 {
         self.planes.iter().fold(0, |sum, plane| sum.saturating_add(plane.charged()))
     }
 

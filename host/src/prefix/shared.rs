@@ -47,8 +47,8 @@ impl SharedPrefix {
     /// How many hold it: its clones, its parts, and the buffers that map it. Where this is the only one, nobody else can
     /// make it more.
     #[must_use]
-    pub fn holds(&self) -> usize {
-        self.planes.handle.holds()
+    pub fn holders(&self) -> usize {
+        self.planes.handle.holders()
     }
 
     /// Where a plane begins in the window that its creator had. `None` when there is no such plane.

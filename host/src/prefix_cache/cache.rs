@@ -2,7 +2,7 @@
 
 use super::hash::BlockHash;
 use super::index::{Found, Index, Payload};
-use super::snapshot::{Evicted, PrefixCacheSnapshot};
+use super::snapshot::{Eviction, PrefixCacheSnapshot};
 use super::spec::PrefixCacheSpec;
 use crate::admission;
 use crate::backing::CheckedBacking;
@@ -43,7 +43,7 @@ struct State {
     index: Index<SharedPrefix>,
     blocks_asked: u64,
     blocks_found: u64,
-    evicted: Evicted,
+    evicted: Eviction,
 }
 
 impl PrefixCache {
@@ -56,7 +56,7 @@ impl PrefixCache {
         admission::require_shared_mapping(backing)?;
         check(backing, spec)?;
         let spec = *spec;
-        let state = State { index: Index::new(), blocks_asked: 0, blocks_found: 0, evicted: Evicted::default() };
+        let state = State { index: Index::new(), blocks_asked: 0, blocks_found: 0, evicted: Eviction::default() };
         let shelf = Arc::new(Shelf { spec, backing: Arc::clone(backing), state: Mutex::new(state) });
         let order = ReclaimOrder::new().priority(spec.priority);
         let reclaimer: Arc<dyn Reclaim> = Arc::<Shelf>::clone(&shelf);
@@ -100,7 +100,7 @@ impl PrefixCache {
 
     /// Gives prefixes back that nobody else holds, the least recently used first, until `bytes` bytes were really given
     /// back to the budget, or none is left to give.
-    pub fn evict(&self, bytes: u64) -> Evicted {
+    pub fn evict(&self, bytes: u64) -> Eviction {
         self.shelf.evict(bytes)
     }
 
@@ -149,17 +149,17 @@ impl Shelf {
     }
 
     /// Round by round, since a prefix may give back less than it holds: its memory may be kept by others.
-    fn evict(&self, bytes: u64) -> Evicted {
-        let mut evicted = Evicted::default();
+    fn evict(&self, bytes: u64) -> Eviction {
+        let mut evicted = Eviction::default();
         while evicted.owned_bytes < bytes {
             let victims = self.take_cold(bytes.saturating_sub(evicted.owned_bytes));
             if victims.is_empty() {
                 break;
             }
-            let mut round = Evicted::default();
+            let mut round = Eviction::default();
             for (prefix, blocks) in victims {
                 let owned_bytes = self.give_back(prefix);
-                round = round.and(Evicted { prefixes: 1, blocks, owned_bytes });
+                round = round.and(Eviction { prefixes: 1, blocks, owned_bytes });
             }
             evicted = evicted.and(round);
             if round.owned_bytes == 0 {
@@ -215,7 +215,7 @@ impl Payload for SharedPrefix {
 
 /// Whether nobody but the cache holds it. Only the cache can then make it more, under its lock.
 fn is_cold(prefix: &SharedPrefix) -> bool {
-    prefix.holds() == 1
+    prefix.holders() == 1
 }
 
 fn check(backing: &CheckedBacking, spec: &PrefixCacheSpec) -> Result<(), BufferError> {

@@ -24,5 +24,5 @@ mod spec;
 
 pub use cache::{FoundPrefix, PrefixCache};
 pub use hash::BlockHash;
-pub use snapshot::{Evicted, PrefixCacheSnapshot};
+pub use snapshot::{Eviction, PrefixCacheSnapshot};
 pub use spec::PrefixCacheSpec;

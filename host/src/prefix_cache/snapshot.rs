@@ -2,7 +2,7 @@
 
 /// What a round of eviction gave back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Evicted {
+pub struct Eviction {
     /// Prefixes that are gone.
     pub prefixes: usize,
     /// Blocks that are found no longer.
@@ -29,10 +29,10 @@ pub struct PrefixCacheSnapshot {
     /// Blocks of those that were found.
     pub blocks_found: u64,
     /// All that was evicted.
-    pub evicted: Evicted,
+    pub evicted: Eviction,
 }
 
-impl Evicted {
+impl Eviction {
     pub(super) fn and(self, other: Self) -> Self {
         Self {
             prefixes: self.prefixes.saturating_add(other.prefixes),

@@ -87,7 +87,7 @@ impl Handle {
         }
         if let Self::Sealed(prefix, memory) = self {
             assert_eq!(prefix.owned_bytes(), memory.owned_bytes());
-            assert_eq!(prefix.holds(), Rc::strong_count(memory), "who holds it");
+            assert_eq!(prefix.holders(), Rc::strong_count(memory), "who holds it");
         }
     }
 }

@@ -43,7 +43,7 @@ impl SetModel {
     pub(super) fn needs(&self, len: u64) -> u64 {
         let shared = bytes(self.shared());
         let end = shared + len.saturating_sub(shared).next_multiple_of(PAGE);
-        (bytes(self.planes()) * end).saturating_sub(self.set.mapped_total())
+        (bytes(self.planes()) * end).saturating_sub(self.set.mapped_bytes())
     }
 
     pub(super) fn check(&self, clean: bool) {
@@ -51,10 +51,10 @@ impl SetModel {
         assert_eq!((set.len(), set.shared()), (bytes(self.len), shared));
         assert!(set.len() <= set.committed() && shared <= set.committed() && set.committed() <= set.capacity());
         assert!(set.committed().is_multiple_of(PAGE) && set.capacity() == CAPACITY);
-        assert_eq!(set.mapped_total(), set.committed_total() + shared * bytes(self.planes()));
+        assert_eq!(set.mapped_bytes(), set.owned_bytes() + shared * bytes(self.planes()));
         if clean && self.policy == GrowthPolicy::Exact {
             let private = set.len().saturating_sub(shared).next_multiple_of(PAGE);
-            assert_eq!(set.committed_total(), private * bytes(self.planes()));
+            assert_eq!(set.owned_bytes(), private * bytes(self.planes()));
         }
         for (plane, model) in self.planes.iter().enumerate() {
             assert_eq!(set.base(plane), Some(self.bases[plane]), "a plane moved");
@@ -102,7 +102,7 @@ impl SetModel {
             None
         } else if parts.iter().any(|part| part.memory.planes() != self.planes()) {
             Some(ErrorKind::InvalidRequest)
-        } else if self.set.committed_total() > 0 {
+        } else if self.set.owned_bytes() > 0 {
             Some(ErrorKind::WrongState)
         } else {
             (bytes(self.shared() + more) > CAPACITY).then_some(ErrorKind::CapacityExceeded)

@@ -12,7 +12,7 @@ use super::operation::{Half, Operation};
 use super::set::SetModel;
 use super::{CACHE_PLANES, LIMIT, PAGE, SLOTS, bytes};
 use crate::fault::{Call, Fault, Faults, Held, Strikes, Under};
-use leasehold::{Allocation, BackingHandle, Domain, Error, ErrorKind, Evicted, Host, PrefixCache, PrefixCacheSpec};
+use leasehold::{Allocation, BackingHandle, Domain, Error, ErrorKind, Eviction, Host, PrefixCache, PrefixCacheSpec};
 use leasehold_plugin_api::{self as api, ReleaseTarget};
 use std::collections::BTreeSet;
 use std::rc::{Rc, Weak};
@@ -28,7 +28,7 @@ struct World {
     cache: Option<PrefixCache>,
     cached: CacheModel,
     /// What the cache has evicted in all, as far as the model knows.
-    evicted: Evicted,
+    evicted: Eviction,
     /// Every prefix that was made.
     memories: Vec<Weak<Memory>>,
     /// Regions that could not be released, with the prefixes that are mapped there still.
@@ -77,7 +77,7 @@ impl World {
             prefixes: Default::default(),
             cache,
             cached: CacheModel::default(),
-            evicted: Evicted::default(),
+            evicted: Eviction::default(),
             memories: Vec::new(),
             quarantine: Vec::new(),
             marks: std::array::from_fn(|_| BTreeSet::from([0])),
@@ -179,7 +179,7 @@ impl World {
 
     /// What is charged for what is in use, where the backing took back all that it was given back.
     fn charged(&self) -> u64 {
-        let sets: u64 = self.sets.iter().flatten().map(|model| model.set.committed_total()).sum();
+        let sets: u64 = self.sets.iter().flatten().map(|model| model.set.owned_bytes()).sum();
         let allocations: u64 = self.allocations.iter().flatten().map(|(made, _)| made.owned_bytes()).sum();
         let prefixes: u64 = self.live_prefixes().iter().map(|memory| memory.owned_bytes()).sum();
         sets + allocations + prefixes

@@ -153,7 +153,7 @@ fn a_prefix_of_one_device_is_refused_by_the_other_before_any_cost() {
     for error in [other.mapping_cost(&[prefix.whole()]).unwrap_err(), other.map_prefix(&prefix).unwrap_err()] {
         assert_eq!(error.kind(), ErrorKind::ForeignPrefix, "{error}");
     }
-    assert_eq!((other.shared(), prefix.holds(), simulator.books().used(1)), (0, 1, 0));
+    assert_eq!((other.shared(), prefix.holders(), simulator.books().used(1)), (0, 1, 0));
     drop((prefix, other, host, first, second));
     simulator.finish();
 }

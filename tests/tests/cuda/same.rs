@@ -7,7 +7,7 @@
 
 use super::setup::{DEVICE, options, simulator};
 use leasehold::{
-    Allocation, AllocationSpec, BackingHandle, BufferSet, BufferSpec, Change, Domain, Error, ErrorKind, Evicted,
+    Allocation, AllocationSpec, BackingHandle, BufferSet, BufferSpec, Change, Domain, Error, ErrorKind, Eviction,
     HolderId, Host, Prefix, PrefixCache, PrefixCacheSnapshot, PrefixCacheSpec, PrefixPart, PrefixSpec, SharedPrefix,
 };
 use leasehold_plugin_api::{Backing, BackingError, HostServices, OptionValue, Options};
@@ -59,7 +59,7 @@ enum Answer {
     Cost(Result<Change, ErrorKind>, Result<(), ErrorKind>),
     /// Blocks that were known, whether they were mapped, how many were added.
     Served(usize, Result<(), ErrorKind>, Result<usize, ErrorKind>),
-    Evicted(Evicted),
+    Eviction(Eviction),
     Trimmed(Result<u64, ErrorKind>),
     Reaped(usize),
 }
@@ -195,7 +195,7 @@ impl Side {
                 Some(Handle::Sealed(prefix)) => prefix.close(),
             })),
             Operation::Serve { slot, blocks, rest } => self.serve(&cache, *slot, blocks, *rest),
-            Operation::Evict { bytes } => Answer::Evicted(cache.evict(*bytes)),
+            Operation::Evict { bytes } => Answer::Eviction(cache.evict(*bytes)),
             Operation::Trim { bytes } => Answer::Trimmed(kind(self.host.trim(&self.backing, *bytes))),
             other => panic!("{other:?} shares nothing"),
         }
@@ -276,7 +276,7 @@ fn write(set: &mut BufferSet, plane: usize, at: u64, mark: u8) -> Result<(), Err
 
 fn set_seen(set: &BufferSet) -> SetSeen {
     let planes = (0..set.planes()).map(|plane| read(set.len(), |into| set.read(plane, 0, into)));
-    (set.len(), set.committed(), set.shared(), set.committed_total(), set.mapped_total(), planes.collect())
+    (set.len(), set.committed(), set.shared(), set.owned_bytes(), set.mapped_bytes(), planes.collect())
 }
 
 fn prefix_seen(handle: &Handle) -> PrefixSeen {
@@ -288,7 +288,7 @@ fn prefix_seen(handle: &Handle) -> PrefixSeen {
         }
         Handle::Sealed(prefix) => {
             let plane = |plane| read(prefix.plane_bytes(), |into| prefix.read(plane, 0, into));
-            (prefix.owned_bytes(), None, prefix.holds(), (0..prefix.planes()).map(plane).collect())
+            (prefix.owned_bytes(), None, prefix.holders(), (0..prefix.planes()).map(plane).collect())
         }
     }
 }

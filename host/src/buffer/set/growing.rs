@@ -99,11 +99,11 @@ impl BufferSet {
     /// Keeps all that a commit may have left charged, and asks the backing what it did leave. What it can't tell is asked
     /// for again before the next growth or shrink.
     fn keep_doubtful_growth(&mut self, target: u64, fault: BackingFault) -> Error {
-        let before = self.committed_total();
+        let before = self.owned_bytes();
         self.planes.iter_mut().for_each(|plane| plane.doubt_growth(target));
         // Its failure is no news: the growth is reported, and the doubt is kept.
         let _ = self.resolve_doubts();
-        match self.committed_total().saturating_sub(before) {
+        match self.owned_bytes().saturating_sub(before) {
             0 => fault.into(),
             kept => BufferError::NotGrown { kept, fault: Box::new(fault) }.into(),
         }
@@ -132,7 +132,7 @@ impl BufferSet {
 
     /// Decommits, refunds: brings every plane that has more down to `keep` bytes.
     fn decommit_to(&mut self, keep: u64, asked: u64, wanted: u64) -> Result<(), BufferError> {
-        let before = self.committed_total();
+        let before = self.owned_bytes();
         match self.backing.decommit(&self.ranges) {
             Ok(()) => {
                 self.refund(asked);
@@ -141,7 +141,7 @@ impl BufferSet {
             }
             Err(fault) => {
                 self.settle_failed_decommit(keep);
-                let left = self.committed_total();
+                let left = self.owned_bytes();
                 Err(BufferError::NotShrunk { wanted, left, before, fault: Box::new(fault) })
             }
         }
@@ -161,7 +161,7 @@ impl BufferSet {
         if !self.planes.iter().any(Plane::is_in_doubt) {
             return Ok(());
         }
-        let before = self.committed_total();
+        let before = self.owned_bytes();
         let mut outcome = Ok(());
         for plane in self.planes.iter_mut().filter(|plane| plane.is_in_doubt()) {
             let private = |end: u64| end.saturating_sub(self.shared);
@@ -171,7 +171,7 @@ impl BufferSet {
             }
         }
         self.note_committed();
-        self.refund(before.saturating_sub(self.committed_total()));
+        self.refund(before.saturating_sub(self.owned_bytes()));
         outcome
     }
 

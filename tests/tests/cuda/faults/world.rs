@@ -205,8 +205,7 @@ impl<'s> World<'s> {
     }
 
     pub(super) fn observe(&self) -> Observed {
-        let seen =
-            |set: &BufferSet| [set.len(), set.committed(), set.shared(), set.committed_total(), set.mapped_total()];
+        let seen = |set: &BufferSet| [set.len(), set.committed(), set.shared(), set.owned_bytes(), set.mapped_bytes()];
         let sets = self.set.iter().chain(&self.other).map(seen).collect();
         Observed { used_bytes: self.used(), books: self.simulator.counts(), sets }
     }
