@@ -1,63 +1,47 @@
-//! What the contract asks of every backing, asked of each: called directly, as no host would.
-//!
-//! A library's backings can't be called directly from here: what they share with their built-in twins is asked there, and
-//! what crosses the boundary in the suites over every way in (`promises`, `buffers`, `sharing`). Here they must offer what
-//! their twins offer.
+//! What the contract asks of every backing, asked of each: called directly, as no host would, linked in and through the
+//! interface of its library.
 
-use leasehold::{Domain, Host};
+use leasehold::{Domain, Host, HostBuilder};
 use leasehold_plugin_api::{
-    AllocateRequest, Allocation, Backing, BackingError, Change, CommitRange, Description, ErrorKind, OptionValue,
-    Options, Region, RegionId, ReleaseOutcome, ReleaseTarget, ReserveRequest, VirtualBacking,
+    AllocateRequest, Allocation, Backing, BackingError, Change, CommitRange, Description, ErrorKind, Options, Region,
+    RegionId, ReleaseOutcome, ReleaseTarget, ReserveRequest, VirtualBacking,
 };
 use leasehold_tests::conformance::{self, CASES, Capability, MOST_BYTES, Report, Verdict};
 use leasehold_tests::fault::linked_in;
-use leasehold_tests::plugins::{Registry, library, text};
-use std::sync::mpsc;
+use leasehold_tests::plugins::{Registry, doors};
 
 const PRIVATE: (Capability, &str) =
     (Capability::SharedMapping, "its memory is anonymous and private, so that no second address can show it");
 const NO_SHARING: (Capability, &str) = (Capability::SharedMapping, "it is a fixture for other things");
 const NO_REGIONS: (Capability, &str) = (Capability::VirtualBacking, "it is a fixture that can't reserve");
 
-/// Puts a backing that is linked in through every case; in the end nothing may be charged.
-fn report(
-    name: &'static str,
-    options: &[(&str, &str)],
-    lacks: &'static [(Capability, &'static str)],
-    change: impl FnOnce(Box<dyn Backing>) -> Box<dyn Backing> + 'static,
-) -> Report {
-    let text = |value: &str| OptionValue::Text(value.to_owned());
-    let options = options.iter().fold(Options::new(), |options, (key, value)| options.with(*key, text(value)));
-    let (sender, receiver) = mpsc::channel();
-    let create = move |services| -> Result<Box<dyn Backing>, BackingError> {
-        let backing = change(linked_in(name, &options, services)?);
-        sender.send(conformance::run(&*backing, lacks)).unwrap();
-        Ok(backing)
-    };
-    let host = Host::builder().limit(Domain::Host, MOST_BYTES).with_backing("subject", create).load().unwrap();
-    let report = receiver.recv().unwrap_or_else(|_| panic!("{:?}", host.backings()));
+/// Puts the backing of a host through every case; in the end nothing may be charged.
+fn report(builder: HostBuilder, lacks: &'static [(Capability, &'static str)]) -> Report {
+    let builder = builder.limit(Domain::Host, MOST_BYTES);
+    let (host, report) = conformance::of_host(builder, lacks).unwrap_or_else(|why| panic!("{why}"));
     let used = host.snapshot().domain(Domain::Host).unwrap().used_bytes;
-    assert!(used == 0 || !report.is_conforming(), "{name}: {used} bytes are left");
+    assert!(used == 0 || !report.is_conforming(), "{used} bytes are left");
     report
 }
 
-fn ensure_conforming(
-    name: &'static str,
-    options: &[(&str, &str)],
-    lacks: &'static [(Capability, &'static str)],
-) -> Report {
-    let report = report(name, options, lacks, |backing| backing);
-    println!("{name} {options:?}: {report}");
-    assert!(report.is_conforming(), "{name} {options:?}: {report}");
-    report
+/// The reports of a backing of that crate through both doors. `lines` are its options.
+fn conforming(name: &str, crate_name: &str, lines: &str, lacks: &'static [(Capability, &'static str)]) -> [Report; 2] {
+    doors(crate_name).map(|(door, library)| {
+        let lines = format!("required = true\n[backing.options]\n{lines}");
+        let report = report(Registry::new().backing(name, &library, &lines).builder(), lacks);
+        assert!(report.is_conforming(), "{name}, {door:?}, {lines}: {report}");
+        report
+    })
 }
 
 #[test]
 fn host_mmap_conforms() {
     for granule in ["4 KiB", "64 KiB", "2 MiB"] {
-        let report = ensure_conforming("host-mmap", &[("granule", granule)], &[PRIVATE]);
-        let unsupported = CASES.iter().filter(|case| case.needs.contains(&Capability::SharedMapping)).count();
-        assert_eq!(report.passed(), CASES.len() - unsupported);
+        let lines = format!("granule = {granule:?}");
+        for report in conforming("host-mmap", "leasehold_host_mmap", &lines, &[PRIVATE]) {
+            let unsupported = CASES.iter().filter(|case| case.needs.contains(&Capability::SharedMapping)).count();
+            assert_eq!(report.passed(), CASES.len() - unsupported);
+        }
     }
 }
 
@@ -65,37 +49,33 @@ fn host_mmap_conforms() {
 fn host_pool_conforms() {
     for granule in ["4 KiB", "64 KiB", "2 MiB"] {
         for (park, scrub) in [("0", "holders"), ("1 MiB", "holders"), ("128 MiB", "holders"), ("128 MiB", "always")] {
-            let report = ensure_conforming("host-pool", &[("granule", granule), ("park", park), ("scrub", scrub)], &[]);
-            assert_eq!(report.passed(), CASES.len());
+            let lines = format!("granule = {granule:?}\npark = {park:?}\nscrub = {scrub:?}");
+            for report in conforming("host-pool", "leasehold_host_pool", &lines, &[]) {
+                assert_eq!(report.passed(), CASES.len());
+            }
         }
     }
 }
 
 #[test]
 fn the_fixtures_conform_in_what_they_offer() {
-    ensure_conforming("ledgered", &[], &[NO_SHARING]);
-    let report = ensure_conforming("shared-only", &[], &[NO_REGIONS]);
-    assert!(report.passed() > 10 && report.passed() < CASES.len());
+    conforming("ledgered", "leasehold_rogue", "", &[NO_SHARING]);
+    for report in conforming("shared-only", "leasehold_rogue", "", &[NO_REGIONS]) {
+        assert!(report.passed() > 10 && report.passed() < CASES.len());
+    }
 }
 
-#[test]
-fn the_libraries_offer_what_their_twins_offer() {
-    for (name, crate_name, shares) in
-        [("host-mmap", "leasehold_host_mmap", false), ("host-pool", "leasehold_host_pool", true)]
-    {
-        let registry = Registry::new().backing(name, &text(&library(crate_name)), "");
-        let handle = registry.host().backing(name).unwrap();
-        let offers = handle.capabilities();
-        assert!(offers.granularity().is_some() && offers.has_shared_mapping() == shares, "{name}");
-    }
+/// A host with host-mmap or host-pool, changed.
+fn changed(name: &'static str, change: impl FnOnce(Box<dyn Backing>) -> Box<dyn Backing> + 'static) -> HostBuilder {
+    Host::builder().with_backing("subject", move |services| Ok(change(linked_in(name, &Options::new(), services)?)))
 }
 
 #[test]
 fn an_expectation_that_no_longer_holds_is_stale_either_way() {
     let stale = |report: &Report| report.stale.join("; ");
-    let offered = report("host-pool", &[], &[NO_SHARING], |backing| backing);
+    let offered = report(changed("host-pool", |backing| backing), &[NO_SHARING]);
     assert_eq!(stale(&offered), format!("shared-mapping is offered, though declared absent: {}", NO_SHARING.1));
-    let absent = report("host-mmap", &[], &[], |backing| backing);
+    let absent = report(changed("host-mmap", |backing| backing), &[]);
     assert_eq!(stale(&absent), "shared-mapping is not offered, and no reason is declared");
     assert!(!offered.is_conforming() && !absent.is_conforming());
     assert_eq!((offered.failures().count(), absent.failures().count()), (0, 0), "{offered} {absent}");
@@ -103,7 +83,7 @@ fn an_expectation_that_no_longer_holds_is_stale_either_way() {
 
 #[test]
 fn what_a_backing_lacks_is_told_with_the_reason_for_each_case_that_needs_it() {
-    let report = report("host-mmap", &[], &[PRIVATE], |backing| backing);
+    let report = report(changed("host-mmap", |backing| backing), &[PRIVATE]);
     let lines = report.to_string();
     let expected = format!("unsupported: a_prefix_is_sealed_once needs shared-mapping: {}", PRIVATE.1);
     assert!(lines.contains(&expected), "{lines}");
@@ -207,7 +187,7 @@ fn a_backing_that_does_one_thing_wrong_fails_the_cases_that_ask_for_it() {
     ];
     for (how, case, words) in wrongs {
         let change = move |inner| -> Box<dyn Backing> { Box::new(Wrong { inner, how }) };
-        let report = report("host-mmap", &[], &[PRIVATE], change);
+        let report = report(changed("host-mmap", change), &[PRIVATE]);
         let found = report.failures().find(|(failed, _)| *failed == case);
         assert!(found.is_some_and(|(_, why)| why.contains(words)), "{how:?}: {report}");
         assert!(report.passed() > 5, "{how:?}: {report}");

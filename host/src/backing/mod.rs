@@ -13,6 +13,7 @@
 //! * `services`: the host's side of `HostServices`.
 //! * `refunds`: what a backing refunded during one call.
 //! * `made`: a backing that came through either door, and what it says of itself.
+//! * `direct`: every call as the backing answers it, for whoever examines one.
 //! * `checked`: every call with its answer checked; a backing that breaks the contract is taken out of service.
 //! * `prefix`: a hold on a prefix's memory, which is given back with the last one.
 //! * `reach`: who can copy in and out.
@@ -28,6 +29,7 @@ mod answers;
 pub(crate) mod bytes;
 mod capabilities;
 mod checked;
+mod direct;
 mod foreign;
 mod imported;
 mod made;
@@ -41,6 +43,7 @@ mod services;
 pub(crate) use address_map::AddressMap;
 pub use capabilities::Capabilities;
 pub(crate) use checked::{CheckedBacking, Placement};
+pub(crate) use direct::DirectBacking;
 pub(crate) use imported::ForeignEntry;
 pub(crate) use made::{MadeBacking, contain};
 pub(crate) use prefix::PrefixHandle;

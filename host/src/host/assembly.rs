@@ -5,7 +5,7 @@
 
 use super::entry::Entry;
 use super::report::{BackingState, Stage};
-use crate::backing::{AddressMap, CheckedBacking, MadeBacking, ServiceContext, contain};
+use crate::backing::{AddressMap, CheckedBacking, DirectBacking, MadeBacking, ServiceContext, contain};
 use crate::error::Error;
 use crate::governor::{DomainBooks, GovernorCore};
 use crate::loader::{Door, Plugin};
@@ -19,6 +19,9 @@ use std::sync::Arc;
 /// How a backing that the program brings is made.
 type Factory = Box<dyn FnOnce(HostServices) -> Result<Box<dyn Backing>, BackingError>>;
 
+/// Who wants to see each backing before the host uses it.
+pub(super) type Examiner = Box<dyn FnMut(&str, &dyn Backing)>;
+
 /// A backing that the program brings itself.
 pub(super) struct Brought {
     pub(super) name: String,
@@ -30,14 +33,20 @@ pub(super) struct Assembly {
     core: Arc<GovernorCore>,
     budgets: BTreeMap<Domain, BudgetSpec>,
     addresses: BTreeMap<Domain, Arc<AddressMap>>,
+    examiner: Option<Examiner>,
 }
 
 impl Assembly {
     /// Opens the books that can be opened before any device is known.
-    pub(super) fn open(core: Arc<GovernorCore>, manifest: &Manifest, limits: &[(Domain, u64)]) -> Result<Self, Error> {
+    pub(super) fn open(
+        core: Arc<GovernorCore>,
+        manifest: &Manifest,
+        limits: &[(Domain, u64)],
+        examiner: Option<Examiner>,
+    ) -> Result<Self, Error> {
         let mut budgets = manifest.budgets.clone();
         budgets.extend(limits.iter().map(|(domain, bytes)| (*domain, BudgetSpec::Bytes(*bytes))));
-        let assembly = Self { core, budgets, addresses: BTreeMap::new() };
+        let assembly = Self { core, budgets, addresses: BTreeMap::new(), examiner };
         assembly.core.open(Domain::Host)?.settle_limit(host_limit(assembly.budget(Domain::Host))?);
         for (domain, budget) in &assembly.budgets {
             let books = assembly.core.open(*domain)?;
@@ -155,6 +164,9 @@ impl Assembly {
             }
         };
         entry.passed(Stage::Books, books_finding(&books, discovery.accounting));
+        if let Some(examine) = &mut self.examiner {
+            examine(&entry.name, &DirectBacking::new(&backing, &discovery));
+        }
         let addresses = match discovery.description.host_access.is_direct() {
             true => AddressMap::of_process(),
             false => Arc::clone(self.addresses.entry(domain).or_default()),

@@ -1,6 +1,6 @@
 //! What a host is made from: a registry file, a selection, and backings that the program brings itself.
 
-use super::assembly::{Assembly, Brought};
+use super::assembly::{Assembly, Brought, Examiner};
 use super::entry::Entry;
 use super::{Host, find};
 use crate::error::{BroughtError, Error};
@@ -20,11 +20,12 @@ pub struct HostBuilder {
     selection: Selection,
     limits: Vec<(Domain, u64)>,
     brought: Vec<Brought>,
+    examiner: Option<Examiner>,
 }
 
 impl HostBuilder {
     pub(super) fn new() -> Self {
-        Self { registry: None, selection: Selection::all(), limits: Vec::new(), brought: Vec::new() }
+        Self { registry: None, selection: Selection::all(), limits: Vec::new(), brought: Vec::new(), examiner: None }
     }
 
     /// Reads this registry file.
@@ -57,6 +58,14 @@ impl HostBuilder {
         self
     }
 
+    /// Shows every backing that is made to `examine`, by its name, before the host uses it: for a conformance suite, or to
+    /// probe a device. The backing is called directly, through its library's interface where it is loaded: no answer is
+    /// checked, what it charges is charged to this host's budgets, and whatever is made there is to be given back there.
+    pub fn examine(mut self, examine: impl FnMut(&str, &dyn Backing) + 'static) -> Self {
+        self.examiner = Some(Box::new(examine));
+        self
+    }
+
     /// Makes the host, and refuses to when a required backing is not ready.
     ///
     /// # Errors
@@ -79,7 +88,8 @@ impl HostBuilder {
     pub fn survey(self) -> Result<Host, Error> {
         let manifest = self.manifest()?;
         self.check_names(&manifest)?;
-        let mut assembly = Assembly::open(Arc::new(GovernorCore::default()), &manifest, &self.limits)?;
+        let core = Arc::new(GovernorCore::default());
+        let mut assembly = Assembly::open(core, &manifest, &self.limits, self.examiner)?;
         let loaded: Vec<Entry> = manifest.entries.iter().map(|entry| assembly.load(entry)).collect();
         let brought: Vec<Entry> =
             self.brought.into_iter().map(|brought| assembly.bring(brought, &self.selection)).collect();

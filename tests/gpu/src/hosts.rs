@@ -1,6 +1,6 @@
 //! The device under check, and hosts with one backing on it.
 
-use leasehold::{BackingHandle, Domain, Host};
+use leasehold::{BackingHandle, Domain, Host, HostBuilder};
 use leasehold_cuda_driver::{Device, Driver, Properties};
 use leasehold_plugin_api::{Backing, BackingError, HostServices, OptionValue, Options};
 use leasehold_tests::fault::linked_in;
@@ -49,15 +49,19 @@ impl Settings {
         }
     }
 
-    /// A host with that backing, under a budget that is no obstacle.
-    pub(crate) fn host(&self, name: &'static str) -> (Host, BackingHandle) {
+    /// A host in the making with that backing, under a budget that is no obstacle.
+    pub(crate) fn builder(&self, name: &'static str) -> HostBuilder {
         let options = self.options();
         let create = move |services: HostServices| -> Result<Box<dyn Backing>, BackingError> {
             linked_in(name, &options, services)
         };
         let domain = Domain::Device(self.device.ordinal());
-        let host =
-            Host::builder().limit(domain, u64::MAX).with_backing(name, create).load().expect("needs nothing else");
+        Host::builder().limit(domain, u64::MAX).with_backing(name, create)
+    }
+
+    /// A host with that backing.
+    pub(crate) fn host(&self, name: &'static str) -> (Host, BackingHandle) {
+        let host = self.builder(name).load().expect("needs nothing else");
         let backing = host.backing(name).unwrap_or_else(|error| panic!("{name}: {error}"));
         (host, backing)
     }

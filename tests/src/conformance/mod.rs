@@ -12,8 +12,9 @@
 //!   `mapping_refusals`: shared mapping.
 //! * `report`: what came of it.
 //!
-//! Input: a backing that nobody else uses meanwhile, with enough budget for [`MOST_BYTES`]. It is called directly, as no
-//! host ever would. A case gives back what it made; a backing that can't take it back fails the case. Nothing here panics
+//! Input: a backing that nobody else uses meanwhile, with enough budget for [`MOST_BYTES`]: as a trait ([`run`]), or of a
+//! host in the making ([`of_host`]), through its library's interface where it is loaded. It is called directly, as no host
+//! ever would. A case gives back what it made; a backing that can't take it back fails the case. Nothing here panics
 //! on what a backing answers, and a panic of the backing fails the case. One thread.
 
 mod basics;
@@ -33,8 +34,11 @@ pub use capability::Capability;
 pub use cases::{CASES, Case};
 pub use report::{Outcome, Report, Verdict};
 
+use leasehold::{Host, HostBuilder};
 use leasehold_plugin_api::Backing;
+use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
 use subject::Subject;
 
 /// The most physical memory that a case takes at once, for granules of up to 2 MiB.
@@ -70,6 +74,20 @@ pub fn run(backing: &dyn Backing, lacks: &[(Capability, &str)]) -> Report {
         report.outcomes.push(Outcome { case: case.name, verdict });
     }
     report
+}
+
+/// Puts the one backing of a host through every case before the host uses it.
+///
+/// # Errors
+///
+/// Why there is no such host, or no backing in it.
+pub fn of_host(builder: HostBuilder, lacks: &'static [(Capability, &'static str)]) -> Result<(Host, Report), String> {
+    let found = Rc::new(RefCell::new(None));
+    let report = Rc::clone(&found);
+    let builder = builder.examine(move |_, backing| *report.borrow_mut() = Some(run(backing, lacks)));
+    let host = builder.survey().map_err(|error| error.to_string())?;
+    let report = found.take().ok_or_else(|| format!("{:?}", host.backings()))?;
+    Ok((host, report))
 }
 
 fn reason(capability: Capability, lacks: &[(Capability, &str)]) -> String {

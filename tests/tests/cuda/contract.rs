@@ -1,35 +1,35 @@
-//! What the contract asks of every backing, asked of both.
+//! What the contract asks of every backing, asked of both, linked in and through the interfaces of their libraries, from a
+//! registry file that names the simulator.
 
-use super::setup::{DEVICE, LIMIT, options, simulator};
-use leasehold::Host;
-use leasehold_plugin_api::{Backing, BackingError};
+use super::setup::{DEVICE, LIMIT, simulator, used};
 use leasehold_tests::conformance::{self, CASES, Capability, Report};
-use leasehold_tests::fault::linked_in;
-use std::sync::mpsc;
+use leasehold_tests::cuda::Simulator;
+use leasehold_tests::plugins::{Registry, doors, text};
 
 const UNSHARED: (Capability, &str) =
     (Capability::SharedMapping, "its handles go before their mapping, and are nobody's");
 
-fn report(name: &'static str, pairs: &[(&str, &str)], lacks: &'static [(Capability, &'static str)]) -> Report {
-    let options = options(pairs);
-    let (sender, receiver) = mpsc::channel();
-    let create = move |services| -> Result<Box<dyn Backing>, BackingError> {
-        let backing = linked_in(name, &options, services)?;
-        sender.send(conformance::run(&*backing, lacks)).unwrap();
-        Ok(backing)
-    };
-    let host = Host::builder().limit(DEVICE, LIMIT).with_backing("subject", create).load().unwrap();
-    receiver.recv().unwrap_or_else(|_| panic!("{:?}", host.backings()))
+/// The reports of a backing of that crate through both doors. `line` is an option.
+fn conforming(name: &str, crate_name: &str, line: &str, lacks: &'static [(Capability, &'static str)]) -> [Report; 2] {
+    doors(crate_name).map(|(door, library)| {
+        let options = format!("required = true\n[backing.options]\ndriver = {:?}\n{line}\n", text(&Simulator::path()));
+        let registry = Registry::new().backing(name, &library, &options);
+        let (host, report) = conformance::of_host(registry.builder().limit(DEVICE, LIMIT), lacks)
+            .unwrap_or_else(|why| panic!("{name}, {door:?}, {line}: {why}"));
+        assert!(report.is_conforming(), "{name}, {door:?}, {line}: {report}");
+        assert_eq!(used(&host), 0, "{name}, {door:?}, {line}");
+        report
+    })
 }
 
 #[test]
 fn cuda_vmm_conforms() {
     let simulator = simulator();
-    for handle in ["1", "2"] {
-        let report = report("cuda-vmm", &[("handle", handle)], &[UNSHARED]);
-        assert!(report.is_conforming(), "{report}");
-        let unsupported = CASES.iter().filter(|case| case.needs.contains(&Capability::SharedMapping)).count();
-        assert_eq!(report.passed(), CASES.len() - unsupported, "{report}");
+    for line in ["handle = 1", "handle = 2"] {
+        for report in conforming("cuda-vmm", "leasehold_cuda_vmm", line, &[UNSHARED]) {
+            let unsupported = CASES.iter().filter(|case| case.needs.contains(&Capability::SharedMapping)).count();
+            assert_eq!(report.passed(), CASES.len() - unsupported, "{report}");
+        }
     }
     simulator.finish();
 }
@@ -37,10 +37,10 @@ fn cuda_vmm_conforms() {
 #[test]
 fn cuda_pool_conforms() {
     let simulator = simulator();
-    for park in ["0", "8 MiB", "1 GiB"] {
-        let report = report("cuda-pool", &[("park", park)], &[]);
-        assert!(report.is_conforming(), "{report}");
-        assert_eq!(report.passed(), CASES.len(), "{report}");
+    for line in ["park = 0", "park = \"8 MiB\"", "park = \"1 GiB\""] {
+        for report in conforming("cuda-pool", "leasehold_cuda_pool", line, &[]) {
+            assert_eq!(report.passed(), CASES.len(), "{report}");
+        }
     }
     simulator.finish();
 }
