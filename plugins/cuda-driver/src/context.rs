@@ -5,6 +5,7 @@
 use crate::error::Fault;
 use crate::sys::{Calls, Opaque};
 use crate::troubles;
+use std::cell::Cell;
 use std::ffi::{c_int, c_void};
 use std::marker::PhantomData;
 use std::ptr::NonNull;
@@ -13,6 +14,11 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 /// The contexts that are retained: one for each device. Its lock is held over the retain, which may take long, and over
 /// nothing else.
 static RETAINED: Mutex<Vec<Weak<Context>>> = Mutex::new(Vec::new());
+
+thread_local! {
+    /// The context that a [`Bound`] of this thread keeps current; null where none does, or where nobody can tell.
+    static KEPT: Cell<Opaque> = const { Cell::new(std::ptr::null_mut()) };
+}
 
 /// A retained primary context.
 #[derive(Debug)]
@@ -68,16 +74,21 @@ impl Context {
         Ok(())
     }
 
-    /// Makes it current on this thread until the answer is dropped.
+    /// Makes it current on this thread until the answer is dropped. Where that is so already, the driver isn't asked.
     pub(crate) fn bind(&self) -> Result<Bound<'_>, Fault> {
-        let before = self.calls.current()?;
-        let ours = self.raw.as_ptr();
-        if before == ours {
-            return Ok(Bound { calls: self.calls, before: None, context: PhantomData });
+        let (ours, kept) = (self.raw.as_ptr(), KEPT.get());
+        let mut bound = Bound { calls: self.calls, kept, before: None, context: PhantomData };
+        if kept == ours {
+            return Ok(bound);
         }
-        // SAFETY: retained (1).
-        unsafe { self.calls.set_current(ours) }?;
-        Ok(Bound { calls: self.calls, before: Some(before), context: PhantomData })
+        let before = self.calls.current()?;
+        if before != ours {
+            // SAFETY: retained (1).
+            unsafe { self.calls.set_current(ours) }?;
+            bound.before = Some(before);
+        }
+        KEPT.set(ours);
+        Ok(bound)
     }
 }
 
@@ -96,11 +107,14 @@ impl Drop for Context {
 }
 
 /// A device's context is current on this thread while this value lives; then what was current before is again. Values
-/// nest: drop the later one first.
+/// nest: drop the later one first. Calls of this library in between rely on it, so nobody else may make another context
+/// current on this thread meanwhile.
 #[derive(Debug)]
 #[must_use = "the context is current while this value lives"]
 pub struct Bound<'device> {
     calls: &'static Calls,
+    /// What was kept current before.
+    kept: Opaque,
     /// What to put back: nothing where the context was current already, null where none was.
     ///
     /// Invariant 2: the driver answered it on this thread as the current context. The pointer keeps the value on its
@@ -111,10 +125,13 @@ pub struct Bound<'device> {
 
 impl Drop for Bound<'_> {
     fn drop(&mut self) {
+        KEPT.set(self.kept);
         let Some(before) = self.before else { return };
         // SAFETY: null, or the driver's own (2).
         if unsafe { self.calls.set_current(before) }.is_err() {
             troubles::count_context_not_restored();
+            // Whoever kept one current is asked about it again.
+            KEPT.set(std::ptr::null_mut());
         }
     }
 }
