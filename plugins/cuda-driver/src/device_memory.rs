@@ -42,7 +42,7 @@ impl DeviceMemory {
     ///
     /// `CUDA_ERROR_INVALID_VALUE` for a part that doesn't lie within it.
     pub fn span(&self, offset: u64, bytes: u64) -> Result<Span<'_>, Fault> {
-        let outside = Fault::new("a range outside its allocation", code::INVALID_VALUE);
+        let outside = Fault::new("cuMemcpy", code::INVALID_VALUE);
         let end = offset.checked_add(bytes).ok_or(outside)?;
         if end > self.bytes {
             return Err(outside);

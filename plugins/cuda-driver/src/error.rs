@@ -72,6 +72,18 @@ impl Fault {
         }
     }
 
+    /// What may help against a failure of this [kind](Self::kind), for whoever knows nothing more.
+    #[must_use]
+    pub fn advice(self) -> &'static str {
+        match self.kind() {
+            ErrorKind::OutOfMemory => "free memory of the device, or lower the budget of its domain",
+            ErrorKind::AddressSpaceExhausted => "reserve less, or release regions first",
+            ErrorKind::DeviceLost => "nothing of this context works any more: end the process, or make everything anew",
+            ErrorKind::Unsupported => "the device or its driver can't do that: use another",
+            _ => "try again; where it stays so, see what the driver says of the code",
+        }
+    }
+
     /// The failure that the host acts on: of this fault's [kind](Self::kind), with its code.
     #[must_use]
     pub fn into_error(self, what: impl fmt::Display, advice: impl fmt::Display) -> BackingError {

@@ -64,7 +64,7 @@ impl Reservation {
     ///
     /// `CUDA_ERROR_INVALID_VALUE` for a part that doesn't lie within it.
     pub fn span(&self, offset: u64, bytes: u64) -> Result<Span<'_>, Fault> {
-        let base = self.part("a range outside its reservation", offset, bytes)?;
+        let base = self.part("cuMemcpy", offset, bytes)?;
         // SAFETY: within the reservation (1), whose addresses are the device's, and nobody else's while it is borrowed.
         Ok(unsafe { Span::new(&self.device, base, bytes) })
     }

@@ -2,7 +2,7 @@
 //! the next commit, and one prefix is mapped into many regions.
 //!
 //! ```text
-//! backing ──► DeviceMemory (cuda-regions) ──► Device (cuda-driver) ──► the driver, found at run time
+//! backing ──► DeviceRegions (cuda-regions) ─► Device (cuda-driver) ──► the driver, found at run time
 //!    │              │
 //!    └─► options    └─► pool ──► parked     which handles are owned and behind nothing (pure)
 //!                        └─► books          charge before a handle is made, refund when it is given back

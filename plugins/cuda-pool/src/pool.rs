@@ -5,8 +5,8 @@
 
 use crate::books::Books;
 use crate::parked::Parked;
-use leasehold_cuda_driver::{Device, Fault, PhysicalHandle, Properties};
-use leasehold_cuda_regions::{Need, Parting, Piece, Returned, Source, Supply};
+use leasehold_cuda_driver::{Fault, PhysicalHandle};
+use leasehold_cuda_regions::{Maker, Need, Parting, Piece, Returned, Source, Supply};
 use leasehold_plugin_api::{BackingError, HolderId};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -16,36 +16,42 @@ pub(crate) struct Pool(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
-    device: Device,
-    properties: Properties,
-    unit: u64,
+    maker: Maker,
     park_units: u64,
     books: Books,
     parked: Mutex<Parked<PhysicalHandle>>,
 }
 
 impl Pool {
-    pub(crate) fn new(device: Device, properties: Properties, unit: u64, park_units: u64, books: Books) -> Self {
-        let parked = Mutex::new(Parked::new());
-        Self(Arc::new(Shared { device, properties, unit, park_units, books, parked }))
+    pub(crate) fn new(maker: Maker, park_units: u64, books: Books) -> Self {
+        Self(Arc::new(Shared { maker, park_units, books, parked: Mutex::new(Parked::new()) }))
+    }
+
+    fn unit(&self) -> u64 {
+        self.0.maker.unit()
     }
 
     /// Gives parked memory up, the oldest first.
     pub(crate) fn trim(&self, bytes: u64) -> Result<u64, BackingError> {
         let mut given_up: u64 = 0;
-        while given_up < bytes {
+        let mut refused = None;
+        while given_up < bytes && refused.is_none() {
             let Some((holder, handle)) = self.lock().take_oldest() else { break };
-            if let Err((handle, fault)) = handle.close() {
-                self.lock().park(holder, handle);
-                if given_up == 0 {
-                    return Err(fault.into_error("parked memory can't be given back", "it stays parked; try again"));
+            match handle.close() {
+                Ok(()) => given_up = given_up.saturating_add(self.unit()),
+                Err((handle, fault)) => {
+                    self.lock().park(holder, handle);
+                    refused = Some(fault);
                 }
-                break;
             }
-            self.0.books.refund(self.0.unit);
-            given_up = given_up.saturating_add(self.0.unit);
         }
-        Ok(given_up)
+        self.0.books.refund(given_up);
+        match refused {
+            Some(fault) if given_up == 0 => {
+                Err(fault.into_error("parked memory can't be given back", "it stays parked; try again"))
+            }
+            _ => Ok(given_up),
+        }
     }
 
     /// What is parked serves every need as far as it goes.
@@ -61,42 +67,19 @@ impl Pool {
     /// Makes what is missing, charged before and at once: what does not fit as a whole takes no part of the budget, and
     /// nobody gives anything up for it.
     fn make(&self, needs: &[Need], supply: &mut Supply) -> Result<(), BackingError> {
-        let Shared { device, properties, unit, books, .. } = &*self.0;
-        let missing = needs
-            .iter()
-            .zip(&supply.parts)
-            .fold(0_u64, |sum, (need, pieces)| sum.saturating_add(need.units.saturating_sub(units_of(pieces))));
-        let Some(role) = needs.first().filter(|_| missing > 0).map(|need| need.role) else { return Ok(()) };
-        let bytes = missing.saturating_mul(*unit);
+        let Shared { maker, books, .. } = &*self.0;
+        let bytes = maker.missing_bytes(needs, &supply.parts);
+        let Some(role) = needs.first().filter(|_| bytes > 0).map(|need| need.role) else { return Ok(()) };
         books.charge(bytes, role)?;
         supply.owned_bytes = bytes;
-        let refuse = |fault: Fault| {
-            let advice = "free memory of the device, or lower the budget of its domain";
-            fault.into_error(format!("no memory for {bytes} bytes"), advice).with_requested(bytes)
-        };
-        let mut made: u64 = 0;
-        let outcome = device.bind().and_then(|_bound| {
-            for (need, pieces) in needs.iter().zip(&mut supply.parts) {
-                for _ in units_of(pieces)..need.units {
-                    pieces.push(Piece { handle: device.create(*properties, *unit)?, former: None });
-                    made = made.saturating_add(1);
-                }
-            }
-            Ok(())
-        });
-        outcome.map_err(|fault| {
-            books.refund(missing.saturating_sub(made).saturating_mul(*unit));
-            refuse(fault)
+        maker.complete(needs, &mut supply.parts).inspect_err(|_| {
+            books.refund(maker.missing_bytes(needs, &supply.parts));
         })
     }
 
     fn lock(&self) -> MutexGuard<'_, Parked<PhysicalHandle>> {
         self.0.parked.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-fn units_of(pieces: &[Piece]) -> u64 {
-    u64::try_from(pieces.len()).unwrap_or(u64::MAX)
 }
 
 impl Source for Pool {
@@ -117,7 +100,7 @@ impl Source for Pool {
             match (former, handle) {
                 (Some(former), handle) => self.lock().park(former, handle),
                 (None, handle) => match handle.close() {
-                    Ok(()) => given_back = given_back.saturating_add(self.0.unit),
+                    Ok(()) => given_back = given_back.saturating_add(self.unit()),
                     Err((handle, _)) => self.lock().park(HolderId::NOBODY, handle),
                 },
             }
@@ -127,14 +110,20 @@ impl Source for Pool {
     }
 
     fn take_back(&self, returned: Vec<Returned>) -> u64 {
-        let mut given_back: u64 = 0;
+        let mut surplus = Vec::new();
+        let mut parked = self.lock();
         for Returned { handle, holder } in returned {
-            if self.lock().units() < self.0.park_units {
-                self.lock().park(holder, handle);
-                continue;
+            if parked.units() < self.0.park_units {
+                parked.park(holder, handle);
+            } else {
+                surplus.push((holder, handle));
             }
+        }
+        drop(parked);
+        let mut given_back: u64 = 0;
+        for (holder, handle) in surplus {
             match handle.close() {
-                Ok(()) => given_back = given_back.saturating_add(self.0.unit),
+                Ok(()) => given_back = given_back.saturating_add(self.unit()),
                 Err((handle, _)) => self.lock().park(holder, handle),
             }
         }
@@ -143,6 +132,6 @@ impl Source for Pool {
     }
 
     fn newly_owned(&self, units: u64) -> u64 {
-        units.saturating_sub(self.lock().units()).saturating_mul(self.0.unit)
+        units.saturating_sub(self.lock().units()).saturating_mul(self.unit())
     }
 }

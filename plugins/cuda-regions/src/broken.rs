@@ -20,9 +20,9 @@ impl Broken {
     }
 
     /// The failure that the host acts on.
-    pub(crate) fn into_error(self, what: &str, advice: &str) -> BackingError {
+    pub(crate) fn into_error(self, what: &str) -> BackingError {
         match self.undo {
-            None => self.fault.into_error(what, advice),
+            None => self.fault.into_error(what, self.fault.advice()),
             Some(undo) => {
                 let kind = broken_off(self.fault.kind(), undo.kind());
                 undo.into_error_of(kind, format!("{what}: {}; undoing it failed too", self.fault), RETRY)

@@ -1,7 +1,5 @@
-//! What is mapped where in one region, unit by unit. Pure bookkeeping, no call of the driver.
+//! What is mapped where in one region, unit by unit. Pure bookkeeping over any kind of handle.
 
-use crate::source::Returned;
-use leasehold_cuda_driver::PhysicalHandle;
 use leasehold_plugin_api::{HolderId, PrefixId};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -9,67 +7,67 @@ use std::sync::Arc;
 
 /// The physical memory of one prefix, alive until nobody maps or holds it.
 #[derive(Debug)]
-pub struct PrefixMemory {
-    /// Its identity.
-    pub id: PrefixId,
+pub(crate) struct PrefixMemory<H> {
+    pub(crate) id: PrefixId,
     /// Who wrote it.
-    pub holder: HolderId,
+    pub(crate) holder: HolderId,
     /// A handle for each unit.
-    pub handles: Vec<PhysicalHandle>,
-}
-
-impl PrefixMemory {
-    /// Its handles, for their source.
-    #[must_use]
-    pub fn into_returned(self) -> Vec<Returned> {
-        let holder = self.holder;
-        self.handles.into_iter().map(|handle| Returned { handle, holder }).collect()
-    }
+    pub(crate) handles: Vec<H>,
 }
 
 /// What is mapped at one unit.
 #[derive(Debug)]
-pub(crate) enum Unit {
+enum Unit<H> {
     /// Committed memory of this region alone; its handle is given back already where that is `None`.
-    Private(Option<PhysicalHandle>),
+    Private(Option<H>),
     /// What a call left that could not be undone: in nobody's use.
-    Residue(Option<PhysicalHandle>),
+    Residue(Option<H>),
     /// A unit of a prefix.
     Prefix,
     /// A unit of a prefix that a call could not unmap: in nobody's use.
     FormerPrefix,
 }
 
-impl Unit {
+impl<H> Unit<H> {
     /// Whether nobody uses it, and it is only still there.
     fn is_left(&self) -> bool {
-        matches!(self, Unit::Residue(_) | Unit::FormerPrefix)
+        matches!(self, Self::Residue(_) | Self::FormerPrefix)
+    }
+
+    fn is_private(&self) -> bool {
+        matches!(self, Self::Private(_))
     }
 }
 
 /// A part of a prefix that was mapped as a whole.
-#[derive(Clone, Debug)]
-pub(crate) struct Part {
-    pub(crate) memory: Arc<PrefixMemory>,
+#[derive(Debug)]
+pub(crate) struct Part<H> {
+    pub(crate) memory: Arc<PrefixMemory<H>>,
     /// The units of the prefix.
     pub(crate) source: Range<u64>,
 }
 
 /// Everything that is mapped in one region.
-#[derive(Debug, Default)]
-pub(crate) struct Contents {
-    units: BTreeMap<u64, Unit>,
+#[derive(Debug)]
+pub(crate) struct Contents<H> {
+    units: BTreeMap<u64, Unit<H>>,
     /// The parts of prefixes by the unit that they begin at.
-    parts: BTreeMap<u64, Part>,
+    parts: BTreeMap<u64, Part<H>>,
     /// How many of the units are committed memory.
     private: u64,
     /// How many of the units failed calls left.
     left: u64,
     /// Memory that was made for a call that failed, that nothing maps, and that could not be given back.
-    debts: Vec<PhysicalHandle>,
+    debts: Vec<H>,
 }
 
-impl Contents {
+impl<H> Default for Contents<H> {
+    fn default() -> Self {
+        Self { units: BTreeMap::new(), parts: BTreeMap::new(), private: 0, left: 0, debts: Vec::new() }
+    }
+}
+
+impl<H> Contents<H> {
     /// Units of committed memory.
     pub(crate) fn private_units(&self) -> u64 {
         self.private
@@ -83,13 +81,24 @@ impl Contents {
     }
 
     /// Memory that nothing maps and that is to be given back.
-    pub(crate) fn debts(&mut self) -> &mut Vec<PhysicalHandle> {
+    pub(crate) fn debts(&mut self) -> &mut Vec<H> {
         &mut self.debts
     }
 
     /// Whether nothing but what failed calls left is in the range.
     pub(crate) fn is_free(&self, range: &Range<u64>) -> bool {
         self.units.range(range.clone()).all(|(_, unit)| unit.is_left())
+    }
+
+    /// Whether everything in the range is committed memory.
+    pub(crate) fn is_private(&self, range: &Range<u64>) -> bool {
+        let private = self.units.range(range.clone()).filter(|(_, unit)| unit.is_private());
+        u64::try_from(private.count()).is_ok_and(|count| count == range.end.saturating_sub(range.start))
+    }
+
+    /// The part of a prefix that begins at a unit.
+    pub(crate) fn part(&self, start: u64) -> Option<&Part<H>> {
+        self.parts.get(&start)
     }
 
     /// The runs of what failed calls left.
@@ -103,79 +112,8 @@ impl Contents {
         self.runs_where(|_| true)
     }
 
-    /// What is mapped of prefixes in a range is in nobody's use from now on.
-    pub(crate) fn leave_prefixes(&mut self, range: &Range<u64>) {
-        for (_, unit) in self.units.range_mut(range.clone()).filter(|(_, unit)| matches!(unit, Unit::Prefix)) {
-            *unit = Unit::FormerPrefix;
-            self.left = self.left.saturating_add(1);
-        }
-    }
-
-    /// Whether everything in the range is committed memory.
-    pub(crate) fn is_private(&self, range: &Range<u64>) -> bool {
-        let private = self.units.range(range.clone()).filter(|(_, unit)| matches!(unit, Unit::Private(_)));
-        u64::try_from(private.count()).is_ok_and(|count| count == range.end.saturating_sub(range.start))
-    }
-
-    /// Adds committed memory where nothing is.
-    pub(crate) fn insert_private(&mut self, start: u64, handles: impl Iterator<Item = PhysicalHandle>) {
-        for (unit, handle) in (start..).zip(handles) {
-            self.units.insert(unit, Unit::Private(Some(handle)));
-            self.private = self.private.saturating_add(1);
-        }
-    }
-
-    /// Adds what could not be unmapped.
-    pub(crate) fn insert_residue(&mut self, start: u64, handles: impl Iterator<Item = Option<PhysicalHandle>>) {
-        for (unit, handle) in (start..).zip(handles) {
-            self.units.insert(unit, Unit::Residue(handle));
-            self.left = self.left.saturating_add(1);
-        }
-    }
-
-    /// Adds a part of a prefix where nothing is.
-    pub(crate) fn insert_part(&mut self, start: u64, part: Part) {
-        let end = start.saturating_add(part.source.end.saturating_sub(part.source.start));
-        self.units.extend((start..end).map(|unit| (unit, Unit::Prefix)));
-        self.parts.insert(start, part);
-    }
-
-    /// The part of a prefix that begins at a unit.
-    pub(crate) fn part(&self, start: u64) -> Option<&Part> {
-        self.parts.get(&start)
-    }
-
-    /// Takes away what is no longer mapped in a range, and answers its handles: committed memory shows what the holder
-    /// left, residue what nobody knows.
-    pub(crate) fn remove(&mut self, range: &Range<u64>, holder: HolderId) -> Vec<Returned> {
-        let mut returned = Vec::new();
-        for (_, unit) in self.units.extract_if(range.clone(), |_, _| true) {
-            match unit {
-                Unit::Private(handle) => {
-                    self.private = self.private.saturating_sub(1);
-                    returned.extend(handle.map(|handle| Returned { handle, holder }));
-                }
-                Unit::Residue(handle) => {
-                    self.left = self.left.saturating_sub(1);
-                    returned.extend(handle.map(|handle| Returned { handle, holder: HolderId::NOBODY }));
-                }
-                Unit::FormerPrefix => self.left = self.left.saturating_sub(1),
-                Unit::Prefix => {}
-            }
-        }
-        returned
-    }
-
-    /// The handles that are still held in a range, each in its place.
-    pub(crate) fn handles_in(&mut self, range: &Range<u64>) -> impl Iterator<Item = &mut Option<PhysicalHandle>> {
-        self.units.range_mut(range.clone()).filter_map(|(_, unit)| match unit {
-            Unit::Private(handle) | Unit::Residue(handle) => Some(handle),
-            Unit::Prefix | Unit::FormerPrefix => None,
-        })
-    }
-
     /// The runs of units that follow each other, among those that are wanted.
-    fn runs_where(&self, is_wanted: impl Fn(&Unit) -> bool) -> Vec<Range<u64>> {
+    fn runs_where(&self, is_wanted: impl Fn(&Unit<H>) -> bool) -> Vec<Range<u64>> {
         let mut runs: Vec<Range<u64>> = Vec::new();
         for unit in self.units.iter().filter(|(_, unit)| is_wanted(unit)).map(|(unit, _)| *unit) {
             match runs.last_mut() {
@@ -186,8 +124,199 @@ impl Contents {
         runs
     }
 
+    /// Adds committed memory where nothing is.
+    pub(crate) fn insert_private(&mut self, start: u64, handles: impl Iterator<Item = H>) {
+        for (unit, handle) in (start..).zip(handles) {
+            self.units.insert(unit, Unit::Private(Some(handle)));
+            self.private = self.private.saturating_add(1);
+        }
+    }
+
+    /// Adds what could not be unmapped, where nothing is.
+    pub(crate) fn insert_residue(&mut self, start: u64, handles: impl Iterator<Item = H>) {
+        for (unit, handle) in (start..).zip(handles) {
+            self.units.insert(unit, Unit::Residue(Some(handle)));
+            self.left = self.left.saturating_add(1);
+        }
+    }
+
+    /// Adds a part of a prefix where nothing is.
+    pub(crate) fn insert_part(&mut self, start: u64, part: Part<H>) {
+        let end = start.saturating_add(part.source.end.saturating_sub(part.source.start));
+        self.units.extend((start..end).map(|unit| (unit, Unit::Prefix)));
+        self.parts.insert(start, part);
+    }
+
+    /// What is mapped of prefixes in a range is in nobody's use from now on.
+    pub(crate) fn leave_prefixes(&mut self, range: &Range<u64>) {
+        for (_, unit) in self.units.range_mut(range.clone()).filter(|(_, unit)| matches!(unit, Unit::Prefix)) {
+            *unit = Unit::FormerPrefix;
+            self.left = self.left.saturating_add(1);
+        }
+    }
+
+    /// The handles that are still held in a range, each in its place.
+    pub(crate) fn handles_in(&mut self, range: &Range<u64>) -> impl Iterator<Item = &mut Option<H>> {
+        self.units.range_mut(range.clone()).filter_map(|(_, unit)| match unit {
+            Unit::Private(handle) | Unit::Residue(handle) => Some(handle),
+            Unit::Prefix | Unit::FormerPrefix => None,
+        })
+    }
+
+    /// Takes the handles out that are held; what they are behind stays mapped.
+    pub(crate) fn take_handles(&mut self) -> Vec<H> {
+        self.handles_in(&(0..u64::MAX)).filter_map(Option::take).collect()
+    }
+
+    /// Takes away what is no longer mapped in a range, and answers its handles, each with who may have left bytes there:
+    /// committed memory shows what the holder left, residue what nobody knows.
+    pub(crate) fn remove(&mut self, range: &Range<u64>, holder: HolderId) -> Vec<(H, HolderId)> {
+        let mut removed = Vec::new();
+        for (_, unit) in self.units.extract_if(range.clone(), |_, _| true) {
+            if unit.is_left() {
+                self.left = self.left.saturating_sub(1);
+            }
+            match unit {
+                Unit::Private(handle) => {
+                    self.private = self.private.saturating_sub(1);
+                    removed.extend(handle.map(|handle| (handle, holder)));
+                }
+                Unit::Residue(handle) => removed.extend(handle.map(|handle| (handle, HolderId::NOBODY))),
+                Unit::Prefix | Unit::FormerPrefix => {}
+            }
+        }
+        removed
+    }
+
     /// Takes away the parts of prefixes that begin in a range, whose units go with [`remove`](Self::remove).
-    pub(crate) fn remove_parts(&mut self, range: &Range<u64>) -> impl Iterator<Item = Arc<PrefixMemory>> {
+    pub(crate) fn remove_parts(&mut self, range: &Range<u64>) -> impl Iterator<Item = Arc<PrefixMemory<H>>> {
         self.parts.extract_if(range.clone(), |_, _| true).map(|(_, part)| part.memory)
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::arithmetic_side_effects, reason = "a test whose arithmetic overflows fails")]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const HOLDER: HolderId = HolderId::new(7);
+    const UNITS: u64 = 24;
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        Private(Range<u64>),
+        Residue(Range<u64>),
+        Part(Range<u64>),
+        Leave(Range<u64>),
+        Remove(Range<u64>),
+    }
+
+    fn range() -> impl Strategy<Value = Range<u64>> {
+        (0..UNITS, 1..6_u64).prop_map(|(start, units)| start..(start + units).min(UNITS))
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        prop_oneof![
+            3 => range().prop_map(Step::Private),
+            1 => range().prop_map(Step::Residue),
+            1 => range().prop_map(Step::Part),
+            1 => range().prop_map(Step::Leave),
+            3 => range().prop_map(Step::Remove),
+        ]
+    }
+
+    fn part(range: &Range<u64>) -> Part<u64> {
+        let memory = PrefixMemory { id: PrefixId::new(1), holder: HOLDER, handles: range.clone().collect() };
+        Part { memory: Arc::new(memory), source: 0..range.end - range.start }
+    }
+
+    /// What is at a unit, in the model.
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    enum Is {
+        Private,
+        Residue,
+        Prefix,
+        Former,
+    }
+
+    type Model = BTreeMap<u64, Is>;
+
+    fn fill(model: &mut Model, range: &Range<u64>, is: Is) {
+        model.extend(range.clone().map(|unit| (unit, is)));
+    }
+
+    fn where_is(model: &Model, kinds: &[Is]) -> Vec<u64> {
+        model.iter().filter(|(_, is)| kinds.contains(is)).map(|(unit, _)| *unit).collect()
+    }
+
+    fn count(model: &Model, kinds: &[Is]) -> u64 {
+        u64::try_from(where_is(model, kinds).len()).unwrap()
+    }
+
+    /// Does a step to both. What is inserted where something is, no caller does.
+    fn apply(contents: &mut Contents<u64>, model: &mut Model, step: Step) {
+        match step {
+            Step::Private(range) | Step::Residue(range) | Step::Part(range)
+                if model.range(range.clone()).count() > 0 => {}
+            Step::Private(range) => {
+                contents.insert_private(range.start, range.clone());
+                fill(model, &range, Is::Private);
+            }
+            Step::Residue(range) => {
+                contents.insert_residue(range.start, range.clone());
+                fill(model, &range, Is::Residue);
+            }
+            Step::Part(range) => {
+                contents.insert_part(range.start, part(&range));
+                fill(model, &range, Is::Prefix);
+            }
+            Step::Leave(range) => {
+                contents.leave_prefixes(&range);
+                let prefixes = model.range_mut(range).filter(|(_, is)| **is == Is::Prefix);
+                prefixes.for_each(|(_, is)| *is = Is::Former);
+            }
+            Step::Remove(range) => {
+                let removed = model.extract_if(range.clone(), |_, _| true).filter_map(|(unit, is)| match is {
+                    Is::Private => Some((unit, HOLDER)),
+                    Is::Residue => Some((unit, HolderId::NOBODY)),
+                    Is::Prefix | Is::Former => None,
+                });
+                let removed: Vec<_> = removed.collect();
+                assert_eq!(contents.remove(&range, HOLDER), removed);
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn the_books_agree_with_a_model(steps in prop::collection::vec(step(), 0..60)) {
+            let (mut contents, mut model) = (Contents::default(), Model::new());
+            for step in steps {
+                apply(&mut contents, &mut model, step);
+                prop_assert_eq!(contents.private_units(), count(&model, &[Is::Private]));
+                prop_assert_eq!(contents.left, count(&model, &[Is::Residue, Is::Former]));
+                prop_assert_eq!(contents.owned_units(), count(&model, &[Is::Private, Is::Residue]));
+                let units = |runs: Vec<Range<u64>>| runs.into_iter().flatten().collect::<Vec<_>>();
+                prop_assert_eq!(units(contents.runs_left()), where_is(&model, &[Is::Residue, Is::Former]));
+                prop_assert_eq!(units(contents.runs()), model.keys().copied().collect::<Vec<_>>());
+                for start in 0..UNITS {
+                    let range = start..start + 3;
+                    let all = |kinds: &[Is]| model.range(range.clone()).all(|(_, is)| kinds.contains(is));
+                    let is_full = model.range(range.clone()).count() == 3;
+                    prop_assert_eq!(contents.is_private(&range), is_full && all(&[Is::Private]));
+                    prop_assert_eq!(contents.is_free(&range), all(&[Is::Residue, Is::Former]));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn handles_that_are_shared_leave_their_units_mapped() {
+        let mut contents = Contents::default();
+        contents.insert_private(0, 0..3);
+        assert_eq!(contents.take_handles(), [0, 1, 2]);
+        assert_eq!((contents.private_units(), contents.runs().first()), (3, Some(&(0..3))));
+        assert_eq!(contents.remove(&(0..3), HOLDER), []);
     }
 }

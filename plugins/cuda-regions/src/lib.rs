@@ -1,7 +1,7 @@
 //! Regions of device memory: address space that is reserved once, and physical handles that come and go behind it.
 //!
 //! ```text
-//!   cuda-vmm, cuda-pool ──► DeviceMemory ──► transaction ──► region ──► Reservation (cuda-driver)
+//!   cuda-vmm, cuda-pool ──► DeviceRegions ─► transaction ──► region ──► Reservation (cuda-driver)
 //!            │                    │               │            └─► contents   what is mapped where (pure)
 //!            └── Source ◄─────────┴───────────────┘
 //!                obtain, take back: where handles come from and go to
@@ -19,15 +19,16 @@
 
 mod broken;
 mod contents;
-mod memory;
+mod contract;
+mod maker;
 mod options;
 mod prefix;
 mod region;
+mod regions;
 mod source;
 mod transaction;
 
-pub use contents::PrefixMemory;
-pub use memory::DeviceMemory;
+pub use maker::Maker;
 pub use options::{DeviceOptions, DeviceSetting, GranularityChoice};
-pub use region::Region;
+pub use regions::DeviceRegions;
 pub use source::{Need, Parting, Piece, Returned, Source, Supply};

@@ -4,6 +4,7 @@ use leasehold_cuda_driver::{Device, Driver, Properties};
 use leasehold_plugin_api::{BackingError, ErrorKind};
 use serde::Deserialize;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// Which granularity of the driver a unit is made of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -41,7 +42,7 @@ pub struct DeviceSetting {
     /// Bytes of one handle: the unit of commit, a power of two.
     pub unit: u64,
     /// Who gets access: the device first, then its peers.
-    pub ordinals: Vec<u32>,
+    pub ordinals: Arc<[u32]>,
     /// The device's name.
     pub name: String,
     /// All its memory, in bytes.
@@ -56,13 +57,13 @@ impl DeviceOptions {
     /// [`Unavailable`](ErrorKind::Unavailable) where driver, device or virtual memory management isn't here,
     /// [`InvalidRequest`](ErrorKind::InvalidRequest) where an option can't be served.
     pub fn resolve(&self) -> Result<DeviceSetting, BackingError> {
+        self.check_driver()?;
         let driver = Driver::open(self.driver.as_deref())?;
         let device = driver.device(self.device)?;
         let ask =
             |what: &'static str| move |fault: leasehold_cuda_driver::Fault| fault.into_error(what, "see nvidia-smi");
         if !device.supports_virtual_memory().map_err(ask("the device says nothing of its abilities"))? {
-            let message =
-                "the device has no virtual memory management; use another device, or a driver of CUDA 10.2 or newer";
+            let message = format!("device {} has no virtual memory management; use another device", self.device);
             return Err(BackingError::new(ErrorKind::Unavailable, message));
         }
         for peer in &self.peers {
@@ -82,6 +83,17 @@ impl DeviceOptions {
             total_bytes: device.total_bytes().map_err(ask("the device does not tell its memory"))?,
             device,
         })
+    }
+
+    /// Refuses a name that the dynamic linker would look for in folders of its own.
+    fn check_driver(&self) -> Result<(), BackingError> {
+        match &self.driver {
+            Some(path) if !path.is_absolute() => Err(BackingError::invalid(format!(
+                "option `driver` refused: {} is no absolute path; write all of it, from / on",
+                path.display()
+            ))),
+            _ => Ok(()),
+        }
     }
 
     fn unit(&self, granule: u64) -> Result<u64, BackingError> {

@@ -1,10 +1,9 @@
 //! Prefixes: memory that is owned once, written through one window, and then mapped read-only into many regions.
 
 use crate::contents::PrefixMemory;
-use crate::memory::{DeviceMemory, Unfilled};
-use crate::region::{Region, Returns, grants};
-use crate::source::Need;
-use leasehold_cuda_driver::Access;
+use crate::region::{Region, Returns, Wanted};
+use crate::regions::{DeviceRegions, Unfilled};
+use leasehold_cuda_driver::PhysicalHandle;
 use leasehold_plugin_api::toolkit::request;
 use leasehold_plugin_api::{BackingError, ErrorKind, Prefix, PrefixId, PrefixRequest, ReleaseOutcome};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,7 +18,7 @@ pub(crate) struct LivePrefix {
 #[derive(Debug)]
 struct State {
     /// `None` once the handle is given back.
-    memory: Option<Arc<PrefixMemory>>,
+    memory: Option<Arc<PrefixMemory<PhysicalHandle>>>,
     writing: Writing,
 }
 
@@ -46,22 +45,17 @@ impl LivePrefix {
     }
 }
 
-impl DeviceMemory {
+impl DeviceRegions {
     /// Takes physical memory for a prefix, and a window to write it through.
-    ///
-    /// # Errors
-    ///
-    /// As [`SharedMapping::create_prefix`](leasehold_plugin_api::SharedMapping::create_prefix).
-    pub fn create_prefix(&self, request: &PrefixRequest) -> Result<Prefix, BackingError> {
+    pub(crate) fn create_prefix(&self, request: &PrefixRequest) -> Result<Prefix, BackingError> {
         let PrefixRequest { id, bytes, role, holder } = *request;
         let unit = self.unit();
         request::check_granules(id, bytes, unit)?;
         if self.prefixes.find(id).is_some() {
             return Err(request::live_already(id));
         }
-        let window = Region::reserve(self.device(), (bytes, unit), unit, holder, role)?;
-        let need = Need { units: bytes.checked_div(unit).unwrap_or(0), holder, role };
-        let filled = self.fill_region(&window, bytes, need);
+        let window = self.reserve_region(Wanted { bytes, align: unit, holder, role })?;
+        let filled = self.fill_region(&window, bytes);
         if let Err(Unfilled::Gone(error)) = filled {
             return Err(error);
         }
@@ -79,22 +73,13 @@ impl DeviceMemory {
     }
 
     /// Ends all writing, once whatever writes has completed: a second mapping of the same memory shows nothing before.
-    ///
-    /// # Errors
-    ///
-    /// As [`SharedMapping::seal`](leasehold_plugin_api::SharedMapping::seal).
-    pub fn seal(&self, id: PrefixId) -> Result<(), BackingError> {
+    pub(crate) fn seal(&self, id: PrefixId) -> Result<(), BackingError> {
         let prefix = self.prefixes.find(id).ok_or_else(|| BackingError::unknown_id(id))?;
         let mut state = prefix.lock();
         if state.writing == Writing::Ended {
             return Err(BackingError::new(ErrorKind::WrongState, format!("{id}: is sealed already; seal it once")));
         }
-        let grants = grants(self.ordinals(), Access::ReadOnly);
-        let sealed = prefix.window.with_space(|space| {
-            let _bound = space.device().bind()?;
-            space.device().wait_for_all()?;
-            space.set_access(0, space.bytes(), &grants)
-        });
+        let sealed = prefix.window.seal();
         let sealed = sealed.ok_or_else(|| BackingError::unknown_id(id))?;
         sealed.map_err(|fault| fault.into_error(format!("{id}: not sealed"), "it stays writable; try again"))?;
         state.writing = Writing::Ended;
@@ -102,20 +87,12 @@ impl DeviceMemory {
     }
 
     /// Physical bytes that one more mapping would newly own: none.
-    ///
-    /// # Errors
-    ///
-    /// [`UnknownId`](ErrorKind::UnknownId).
-    pub fn incremental_owned_bytes(&self, id: PrefixId) -> Result<u64, BackingError> {
+    pub(crate) fn incremental_owned_bytes(&self, id: PrefixId) -> Result<u64, BackingError> {
         self.prefixes.find(id).map(|_| 0).ok_or_else(|| BackingError::unknown_id(id))
     }
 
     /// The memory of a sealed prefix.
-    ///
-    /// # Errors
-    ///
-    /// [`UnknownId`](ErrorKind::UnknownId), and [`WrongState`](ErrorKind::WrongState) where it isn't sealed.
-    pub fn sealed_memory(&self, id: PrefixId) -> Result<Arc<PrefixMemory>, BackingError> {
+    pub(crate) fn sealed_memory(&self, id: PrefixId) -> Result<Arc<PrefixMemory<PhysicalHandle>>, BackingError> {
         let prefix = self.prefixes.find(id).ok_or_else(|| BackingError::unknown_id(id))?;
         let state = prefix.lock();
         if state.writing == Writing::Open {
@@ -125,7 +102,7 @@ impl DeviceMemory {
     }
 
     /// Gives the handle and its window back, and the memory once nothing maps it any more.
-    pub fn release_prefix(&self, id: PrefixId) -> ReleaseOutcome {
+    pub(crate) fn release_prefix(&self, id: PrefixId) -> ReleaseOutcome {
         let Some(prefix) = self.prefixes.find(id) else {
             return ReleaseOutcome::Failed(BackingError::unknown_id(id));
         };

@@ -2,23 +2,37 @@
 
 mod open;
 
-pub(crate) use open::{OpenRegion, grants};
+pub(crate) use open::OpenRegion;
 
 use crate::contents::{Contents, PrefixMemory};
-use crate::source::{Parting, Piece, Returned};
-use leasehold_cuda_driver::{Device, Fault, Reservation};
+use crate::options::DeviceSetting;
+use crate::source::{Need, Parting, Piece, Returned};
+use leasehold_cuda_driver::{Access, Fault, Grant, PhysicalHandle, Reservation};
 use leasehold_plugin_api::{Address, BackingError, HolderId, MemoryRole, ReleaseOutcome};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+/// `CUDA_ERROR_INVALID_VALUE`.
+const INVALID_VALUE: u32 = 1;
+
+/// What somebody wants of a region.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wanted {
+    pub(crate) bytes: u64,
+    pub(crate) align: u64,
+    pub(crate) holder: HolderId,
+    pub(crate) role: MemoryRole,
+}
+
 /// One region of device memory, or one plain allocation.
 #[derive(Debug)]
-pub struct Region {
+pub(crate) struct Region {
     base: Address,
-    bytes: u64,
+    wanted: Wanted,
     unit: u64,
-    holder: HolderId,
-    role: MemoryRole,
+    /// Who gets access.
+    ordinals: Arc<[u32]>,
+    parting: Parting,
     state: Mutex<State>,
 }
 
@@ -26,7 +40,7 @@ pub struct Region {
 struct State {
     /// `None` once the addresses are given back.
     space: Option<Reservation>,
-    contents: Contents,
+    contents: Contents<PhysicalHandle>,
     life: Life,
 }
 
@@ -41,39 +55,35 @@ enum Life {
 #[derive(Debug, Default)]
 pub(crate) struct Returns {
     pub(crate) handles: Vec<Returned>,
-    pub(crate) memories: Vec<Arc<PrefixMemory>>,
+    pub(crate) memories: Vec<Arc<PrefixMemory<PhysicalHandle>>>,
 }
 
 impl Region {
     /// Takes address space; nothing is mapped.
-    pub(crate) fn reserve(
-        device: &Device,
-        (bytes, align): (u64, u64),
-        unit: u64,
-        holder: HolderId,
-        role: MemoryRole,
-    ) -> Result<Self, BackingError> {
-        let space = device.reserve(bytes, align).map_err(|fault| {
+    pub(crate) fn reserve(setting: &DeviceSetting, parting: Parting, wanted: Wanted) -> Result<Self, BackingError> {
+        let Wanted { bytes, align, .. } = wanted;
+        let space = setting.device.reserve(bytes, align).map_err(|fault| {
             let what = format!("no address space for {bytes} bytes aligned to {align}");
-            fault.into_error(what, "reserve less, or release regions first").with_requested(bytes)
+            fault.into_error(what, fault.advice()).with_requested(bytes)
         })?;
-        let base = space.base();
+        let (base, unit, ordinals) = (space.base(), setting.unit, Arc::clone(&setting.ordinals));
         let state = State { space: Some(space), contents: Contents::default(), life: Life::Open };
-        Ok(Self { base, bytes, unit, holder, role, state: Mutex::new(state) })
+        Ok(Self { base, wanted, unit, ordinals, parting, state: Mutex::new(state) })
     }
 
     /// Where it begins.
-    #[must_use]
-    pub fn base(&self) -> Address {
+    pub(crate) fn base(&self) -> Address {
         self.base
     }
 
-    pub(crate) fn holder(&self) -> HolderId {
-        self.holder
+    /// What that many units of it need.
+    pub(crate) fn need(&self, units: u64) -> Need {
+        Need { units, holder: self.wanted.holder, role: self.wanted.role }
     }
 
-    pub(crate) fn role(&self) -> MemoryRole {
-        self.role
+    /// Who gets which access to what is mapped.
+    fn grants(&self, access: Access) -> Vec<Grant> {
+        self.ordinals.iter().map(|ordinal| Grant { ordinal: *ordinal, access }).collect()
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -90,13 +100,22 @@ impl Region {
     pub(crate) fn offset_of(&self, address: Address, bytes: u64) -> Option<u64> {
         let offset = address.get().checked_sub(self.base.get())?;
         let end = offset.checked_add(bytes)?;
-        (end <= self.bytes).then_some(offset)
+        (end <= self.wanted.bytes).then_some(offset)
     }
 
     /// Whether an address range lies within it and the addresses are its own still: once they are given back another region
     /// may have them, while this one is on its way out of the books.
     pub(crate) fn has(&self, address: Address, bytes: u64) -> bool {
         self.offset_of(address, bytes).is_some() && self.lock().space.is_some()
+    }
+
+    /// Lets nobody write any more, once all work on the device is done.
+    pub(crate) fn seal(&self) -> Option<Result<(), Fault>> {
+        self.with_space(|space| {
+            let _bound = space.device().bind()?;
+            space.device().wait_for_all()?;
+            space.set_access(0, space.bytes(), &self.grants(Access::ReadOnly))
+        })
     }
 
     /// Runs something on the addresses, committed or not: the driver refuses what is not mapped.
@@ -110,10 +129,10 @@ impl Region {
     }
 
     /// Unmaps everything and gives the addresses back; `None` when that is done already.
-    pub(crate) fn close(&self, parting: Parting, returns: &mut Returns) -> Option<ReleaseOutcome> {
+    pub(crate) fn close(&self, returns: &mut Returns) -> Option<ReleaseOutcome> {
         let mut state = self.lock();
         state.space.as_ref()?;
-        if let Err(fault) = state.unmap_all(self, parting, returns) {
+        if let Err(fault) = state.unmap_all(self, returns) {
             state.life = Life::Quarantined;
             let remaining_bytes = state.contents.owned_units().saturating_mul(self.unit);
             return Some(ReleaseOutcome::Quarantined { remaining_bytes, error: still_held(fault) });
@@ -129,14 +148,19 @@ impl Region {
     }
 }
 
+/// Nobody gets here: a region is open as long as its addresses are its own.
+fn ended(call: &'static str) -> Fault {
+    Fault::new(call, INVALID_VALUE)
+}
+
 fn still_held(fault: Fault) -> BackingError {
     fault.into_error("something of it is still held", "release it again")
 }
 
 impl State {
-    fn unmap_all(&mut self, region: &Region, parting: Parting, returns: &mut Returns) -> Result<(), Fault> {
+    fn unmap_all(&mut self, region: &Region, returns: &mut Returns) -> Result<(), Fault> {
         self.clear_debts()?;
-        self.contents.runs().into_iter().try_for_each(|run| self.unmap_run(region, &run, parting, returns))
+        self.contents.runs().into_iter().try_for_each(|run| self.unmap_run(region, &run, region.parting, returns))
     }
 
     fn clear_debts(&mut self) -> Result<(), Fault> {
@@ -158,7 +182,7 @@ impl State {
         parting: Parting,
         returns: &mut Returns,
     ) -> Result<(), Fault> {
-        let Some(space) = &self.space else { return Ok(()) };
+        let Some(space) = &self.space else { return Err(ended("cuMemUnmap")) };
         if parting == Parting::BeforeUnmapping {
             for held in self.contents.handles_in(run) {
                 let Some(handle) = held.take() else { continue };
@@ -171,7 +195,8 @@ impl State {
         let units = run.end.saturating_sub(run.start);
         space.unmap(run.start.saturating_mul(region.unit), units.saturating_mul(region.unit))?;
         returns.memories.extend(self.contents.remove_parts(run));
-        returns.handles.extend(self.contents.remove(run, region.holder));
+        let removed = self.contents.remove(run, region.wanted.holder).into_iter();
+        returns.handles.extend(removed.map(|(handle, holder)| Returned { handle, holder }));
         Ok(())
     }
 }

@@ -1,5 +1,6 @@
 //! Where the physical memory of regions comes from, and where it goes.
 
+use crate::contents::PrefixMemory;
 use leasehold_cuda_driver::{Fault, PhysicalHandle};
 use leasehold_plugin_api::{BackingError, HolderId, MemoryRole};
 use std::fmt::Debug;
@@ -40,6 +41,14 @@ pub struct Returned {
     pub handle: PhysicalHandle,
     /// Who left bytes there.
     pub holder: HolderId,
+}
+
+impl Returned {
+    /// What was behind a prefix.
+    pub(crate) fn of_prefix(memory: PrefixMemory<PhysicalHandle>) -> impl Iterator<Item = Self> {
+        let PrefixMemory { handles, holder, .. } = memory;
+        handles.into_iter().map(move |handle| Self { handle, holder })
+    }
 }
 
 /// When a region parts with its handles.

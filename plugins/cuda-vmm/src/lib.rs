@@ -2,7 +2,7 @@
 //! committed and goes when it is decommitted, and the base never moves.
 //!
 //! ```text
-//! backing ──► DeviceMemory (cuda-regions) ──► Device (cuda-driver) ──► the driver, found at run time
+//! backing ──► DeviceRegions (cuda-regions) ─► Device (cuda-driver) ──► the driver, found at run time
 //!    │              │
 //!    └─► options    └─► direct      a handle for each unit: made at commit, given back before it is unmapped
 //! ```

@@ -1,10 +1,10 @@
 //! A region under its lock: the rules of a call, and the calls of the driver that change what is mapped.
 
-use super::{Region, Returns, State};
+use super::{Region, Returns, State, ended};
 use crate::broken::{Broken, RETRY, broken_off};
 use crate::contents::{Part, PrefixMemory};
-use crate::source::{Parting, Piece};
-use leasehold_cuda_driver::{Access, Fault, Grant, PhysicalHandle};
+use crate::source::{Need, Parting, Piece};
+use leasehold_cuda_driver::{Access, Fault, PhysicalHandle, Reservation};
 use leasehold_plugin_api::toolkit::request::{self, name};
 use leasehold_plugin_api::{BackingError, CommitRange, ErrorKind, PrefixMapping};
 use std::ops::Range;
@@ -17,10 +17,28 @@ pub(crate) struct OpenRegion<'a> {
     pub(super) state: MutexGuard<'a, State>,
 }
 
+/// A run that could not be mapped as a whole.
+struct Unmapped {
+    fault: Fault,
+    /// How many units stay mapped, and why they do; `None` where nothing is left.
+    left: Option<(u64, Fault)>,
+}
+
+impl From<Unmapped> for Broken {
+    fn from(Unmapped { fault, left }: Unmapped) -> Self {
+        Self { fault, undo: left.map(|(_, undo)| undo) }
+    }
+}
+
 impl OpenRegion<'_> {
-    /// Committed bytes, or why nobody can tell: residue is taken away first.
-    pub(crate) fn committed_bytes(&mut self, parting: Parting, returns: &mut Returns) -> Result<u64, BackingError> {
-        self.clear_residue(parting, returns).map_err(|fault| {
+    /// What that many units of it need.
+    pub(crate) fn need(&self, units: u64) -> Need {
+        self.region.need(units)
+    }
+
+    /// Committed bytes, or why nobody can tell: what is left of failed calls is taken away first.
+    pub(crate) fn committed_bytes(&mut self, returns: &mut Returns) -> Result<u64, BackingError> {
+        self.clear_left(returns).map_err(|fault| {
             let kind = broken_off(ErrorKind::BrokenOff, fault.kind());
             fault.into_error_of(kind, "what a failed call left is still held", RETRY)
         })?;
@@ -28,22 +46,26 @@ impl OpenRegion<'_> {
     }
 
     /// Takes away what earlier calls could not undo.
-    fn clear_residue(&mut self, parting: Parting, returns: &mut Returns) -> Result<(), Fault> {
+    fn clear_left(&mut self, returns: &mut Returns) -> Result<(), Fault> {
         self.state.clear_debts()?;
         let runs = self.state.contents.runs_left();
-        runs.into_iter().try_for_each(|run| self.state.unmap_run(self.region, &run, parting, returns))
+        runs.into_iter().try_for_each(|run| self.state.unmap_run(self.region, &run, self.region.parting, returns))
     }
 
-    /// The units of a range that is whole units within the region.
-    pub(crate) fn units_of(&self, part: &CommitRange) -> Result<Range<u64>, BackingError> {
-        let bytes = request::range_within(part, self.region.unit, self.region.bytes)?;
+    /// The units of a range that was checked.
+    fn units_of(&self, part: &CommitRange) -> Range<u64> {
         let unit = |bytes: u64| bytes.checked_div(self.region.unit).unwrap_or(0);
-        Ok(unit(bytes.start)..unit(bytes.end))
+        unit(part.offset)..unit(part.offset.saturating_add(part.bytes))
+    }
+
+    fn check_within(&self, part: &CommitRange) -> Result<Range<u64>, BackingError> {
+        request::range_within(part, self.region.unit, self.region.wanted.bytes)?;
+        Ok(self.units_of(part))
     }
 
     /// Refuses a range that is malformed, or in which something is mapped.
     pub(crate) fn check_free(&self, part: &CommitRange) -> Result<(), BackingError> {
-        if self.state.contents.is_free(&self.units_of(part)?) {
+        if self.state.contents.is_free(&self.check_within(part)?) {
             return Ok(());
         }
         let why = "holds memory already; commit or map each unit once";
@@ -52,11 +74,49 @@ impl OpenRegion<'_> {
 
     /// Refuses a range that is malformed, or in which something is not committed.
     pub(crate) fn check_private(&self, part: &CommitRange) -> Result<(), BackingError> {
-        if self.state.contents.is_private(&self.units_of(part)?) {
+        if self.state.contents.is_private(&self.check_within(part)?) {
             return Ok(());
         }
         let why = "holds units that are not committed; decommit only what was committed";
         Err(BackingError::new(ErrorKind::NotCommitted, format!("{}: {why}", name(part))))
+    }
+
+    /// Refuses a mapping that isn't there just so.
+    pub(crate) fn check_mapped(&self, mapping: &PrefixMapping) -> Result<(), BackingError> {
+        let target = mapping.target();
+        let range = self.check_within(&target)?;
+        let wanted = source_of(mapping, self.region.unit);
+        let is_there = |part: &Part<_>| part.memory.id == mapping.source.prefix() && part.source == wanted;
+        if self.state.contents.part(range.start).is_some_and(is_there) {
+            return Ok(());
+        }
+        let why = format!("{} is not mapped there so; name each mapping as it was made", mapping.source.prefix());
+        Err(BackingError::new(ErrorKind::NotCommitted, format!("{}: {why}", name(&target))))
+    }
+
+    /// Maps a run of handles where nothing is mapped, gives access to all of it in one call, and finishes; or undoes that.
+    fn map_run<'h>(
+        &self,
+        target: &CommitRange,
+        handles: impl Iterator<Item = &'h PhysicalHandle>,
+        access: Access,
+        finish: impl FnOnce(&Reservation) -> Result<(), Fault>,
+    ) -> Result<(), Unmapped> {
+        let Some(space) = &self.state.space else { return Err(Unmapped { fault: ended("cuMemMap"), left: None }) };
+        let unit = self.region.unit;
+        let mut mapped: u64 = 0;
+        let outcome = (|| {
+            for (index, handle) in self.units_of(target).zip(handles) {
+                space.map(index.saturating_mul(unit), handle)?;
+                mapped = mapped.saturating_add(1);
+            }
+            space.set_access(target.offset, target.bytes, &self.region.grants(access))?;
+            finish(space)
+        })();
+        outcome.map_err(|fault| {
+            let undo = if mapped == 0 { Ok(()) } else { space.unmap(target.offset, mapped.saturating_mul(unit)) };
+            Unmapped { fault, left: undo.err().map(|undo| (mapped, undo)) }
+        })
     }
 
     /// Maps pieces into a free range, gives access, and zeroes what another holder may have left. On failure the pieces
@@ -65,129 +125,88 @@ impl OpenRegion<'_> {
         &mut self,
         part: &CommitRange,
         pieces: &mut Vec<Piece>,
-        ordinals: &[u32],
-        (parting, returns): (Parting, &mut Returns),
+        returns: &mut Returns,
     ) -> Result<(), Broken> {
-        // Malformed ranges were refused before.
-        let Ok(range) = self.units_of(part) else { return Ok(()) };
-        self.clear_residue(parting, returns).map_err(Broken::undone)?;
-        let Some(space) = &self.state.space else { return Ok(()) };
-        let unit = self.region.unit;
-        let mut mapped: u64 = 0;
-        let outcome = (|| {
-            for (index, piece) in range.clone().zip(pieces.iter()) {
-                space.map(index.saturating_mul(unit), &piece.handle)?;
-                mapped = mapped.saturating_add(1);
+        self.clear_left(returns).map_err(Broken::undone)?;
+        let holder = self.region.wanted.holder;
+        let is_strange = |piece: &Piece| !piece.former.is_some_and(|former| holder.may_see(former));
+        let (is_strange, handles) = (pieces.iter().any(is_strange), pieces.iter().map(|piece| &piece.handle));
+        let outcome = self.map_run(part, handles, Access::ReadWrite, |space| match is_strange {
+            true => space.span(part.offset, part.bytes)?.fill(0),
+            false => Ok(()),
+        });
+        let first = self.units_of(part).start;
+        let contents = &mut self.state.contents;
+        match &outcome {
+            Ok(()) => contents.insert_private(first, pieces.drain(..).map(|piece| piece.handle)),
+            Err(Unmapped { left: Some((units, _)), .. }) => {
+                let stuck = pieces.drain(..usize::try_from(*units).unwrap_or(0));
+                contents.insert_residue(first, stuck.map(|piece| piece.handle));
             }
-            space.set_access(part.offset, part.bytes, &grants(ordinals, Access::ReadWrite))?;
-            let is_strange = |piece: &Piece| !piece.former.is_some_and(|former| self.region.holder.may_see(former));
-            if pieces.iter().any(is_strange) { space.span(part.offset, part.bytes)?.fill(0) } else { Ok(()) }
-        })();
-        let Err(fault) = outcome else {
-            self.state.contents.insert_private(range.start, pieces.drain(..).map(|piece| piece.handle));
-            return Ok(());
-        };
-        let undo = if mapped == 0 { Ok(()) } else { space.unmap(part.offset, mapped.saturating_mul(unit)) };
-        let Err(undo) = undo else { return Err(Broken::undone(fault)) };
-        let stuck = pieces.drain(..usize::try_from(mapped).unwrap_or(0)).map(|piece| Some(piece.handle));
-        self.state.contents.insert_residue(range.start, stuck);
-        Err(Broken { fault, undo: Some(undo) })
+            Err(_) => {}
+        }
+        Ok(outcome?)
     }
 
     /// Takes back what this very call committed. Where the driver refuses, it is residue.
     pub(crate) fn undo_commit(&mut self, part: &CommitRange, returns: &mut Returns) -> Result<(), Fault> {
-        let Ok(range) = self.units_of(part) else { return Ok(()) };
+        let range = self.units_of(part);
         let outcome = self.state.unmap_run(self.region, &range, Parting::AfterUnmapping, returns);
         if outcome.is_err() {
-            let handles = self.state.contents.remove(&range, self.region.holder);
-            self.state.contents.insert_residue(range.start, handles.into_iter().map(|unit| Some(unit.handle)));
+            let handles = self.state.contents.remove(&range, self.region.wanted.holder);
+            self.state.contents.insert_residue(range.start, handles.into_iter().map(|(handle, _)| handle));
         }
         outcome
     }
 
     /// Unmaps a committed range, or changes nothing.
-    pub(crate) fn decommit(
-        &mut self,
-        part: &CommitRange,
-        parting: Parting,
-        returns: &mut Returns,
-    ) -> Result<(), Fault> {
-        let Ok(range) = self.units_of(part) else { return Ok(()) };
-        self.state.unmap_run(self.region, &range, parting, returns)
+    pub(crate) fn decommit(&mut self, part: &CommitRange, returns: &mut Returns) -> Result<(), Fault> {
+        let range = self.units_of(part);
+        self.state.unmap_run(self.region, &range, self.region.parting, returns)
     }
 
     /// Maps a part of a prefix read-only into a free range.
     pub(crate) fn map_part(
         &mut self,
         mapping: &PrefixMapping,
-        memory: &Arc<PrefixMemory>,
-        ordinals: &[u32],
+        memory: &Arc<PrefixMemory<PhysicalHandle>>,
         returns: &mut Returns,
     ) -> Result<(), Broken> {
-        let target = mapping.target();
-        let Ok(range) = self.units_of(&target) else { return Ok(()) };
-        self.clear_residue(Parting::AfterUnmapping, returns).map_err(Broken::undone)?;
-        let Some(space) = &self.state.space else { return Ok(()) };
-        let unit = self.region.unit;
-        let source = source_of(mapping, unit);
-        let first = usize::try_from(source.start).unwrap_or(usize::MAX);
-        let mut mapped: u64 = 0;
-        let outcome = (|| {
-            for (index, handle) in range.clone().zip(memory.handles.iter().skip(first)) {
-                space.map(index.saturating_mul(unit), handle)?;
-                mapped = mapped.saturating_add(1);
+        self.clear_left(returns).map_err(Broken::undone)?;
+        let (target, source) = (mapping.target(), source_of(mapping, self.region.unit));
+        let handles = memory.handles.iter().skip(usize::try_from(source.start).unwrap_or(usize::MAX));
+        let outcome = self.map_run(&target, handles, Access::ReadOnly, |_| Ok(()));
+        let range = self.units_of(&target);
+        let part = |source| Part { memory: Arc::clone(memory), source };
+        let contents = &mut self.state.contents;
+        match &outcome {
+            Ok(()) => contents.insert_part(range.start, part(source)),
+            Err(Unmapped { left: Some((units, _)), .. }) => {
+                // It stays in the books as far as it is mapped.
+                contents.insert_part(range.start, part(source.start..source.start.saturating_add(*units)));
+                contents.leave_prefixes(&range);
             }
-            space.set_access(target.offset, target.bytes, &grants(ordinals, Access::ReadOnly))
-        })();
-        let Err(fault) = outcome else {
-            self.state.contents.insert_part(range.start, Part { memory: Arc::clone(memory), source });
-            return Ok(());
-        };
-        let undo = if mapped == 0 { Ok(()) } else { space.unmap(target.offset, mapped.saturating_mul(unit)) };
-        let Err(undo) = undo else { return Err(Broken::undone(fault)) };
-        // It stays in the books as far as it is mapped.
-        let end = source.start.saturating_add(mapped);
-        self.state.contents.insert_part(range.start, Part { memory: Arc::clone(memory), source: source.start..end });
-        self.state.contents.leave_prefixes(&range);
-        Err(Broken { fault, undo: Some(undo) })
-    }
-
-    /// Refuses a mapping that isn't there just so.
-    pub(crate) fn check_mapped(&self, mapping: &PrefixMapping) -> Result<(), BackingError> {
-        let target = mapping.target();
-        let range = self.units_of(&target)?;
-        let wanted = source_of(mapping, self.region.unit);
-        let is_there = |part: &Part| part.memory.id == mapping.source.prefix() && part.source == wanted;
-        if self.state.contents.part(range.start).is_some_and(is_there) {
-            return Ok(());
+            Err(_) => {}
         }
-        let why = format!("{} is not mapped there so; name each mapping as it was made", mapping.source.prefix());
-        Err(BackingError::new(ErrorKind::NotCommitted, format!("{}: {why}", name(&target))))
+        Ok(outcome?)
     }
 
     /// Unmaps a part of a prefix that is mapped, or changes nothing.
     pub(crate) fn unmap_part(&mut self, mapping: &PrefixMapping, returns: &mut Returns) -> Result<(), Fault> {
-        let Ok(range) = self.units_of(&mapping.target()) else { return Ok(()) };
-        self.state.unmap_run(self.region, &range, Parting::AfterUnmapping, returns)
+        let range = self.units_of(&mapping.target());
+        self.state.unmap_run(self.region, &range, self.region.parting, returns)
     }
 
     /// What is mapped still of a prefix is in nobody's use from now on, since the call about it broke off.
     pub(crate) fn leave_part(&mut self, mapping: &PrefixMapping) {
-        if let Ok(range) = self.units_of(&mapping.target()) {
-            self.state.contents.leave_prefixes(&range);
-        }
+        let range = self.units_of(&mapping.target());
+        self.state.contents.leave_prefixes(&range);
     }
 
     /// Takes the handles out that are committed in the whole region: they are shared from now on.
     pub(crate) fn share_handles(&mut self) -> Vec<PhysicalHandle> {
-        let all = 0..u64::MAX;
-        self.state.contents.handles_in(&all).filter_map(Option::take).collect()
+        self.state.contents.take_handles()
     }
-}
-
-/// Who gets which access to what is mapped.
-pub(crate) fn grants(ordinals: &[u32], access: Access) -> Vec<Grant> {
-    ordinals.iter().map(|ordinal| Grant { ordinal: *ordinal, access }).collect()
 }
 
 /// The units of the prefix that a mapping shows.

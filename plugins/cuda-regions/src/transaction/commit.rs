@@ -1,54 +1,40 @@
 //! Memory that comes and goes: commits and decommits.
 
-use super::{Group, SCARCE, check, with_groups};
+use super::{LockedParts, with_locked};
 use crate::broken::{Broken, broken_off};
-use crate::memory::DeviceMemory;
 use crate::region::{OpenRegion, Returns};
+use crate::regions::DeviceRegions;
 use crate::source::{Need, Parting, Piece, Supply};
 use leasehold_cuda_driver::Fault;
 use leasehold_plugin_api::toolkit::request;
 use leasehold_plugin_api::{BackingError, Change, CommitRange, RegionId};
 
-impl DeviceMemory {
+impl DeviceRegions {
     /// Says what committing the ranges would change, as things are.
-    ///
-    /// # Errors
-    ///
-    /// As [`commit`](Self::commit), for what can be known beforehand.
-    pub fn cost(&self, ranges: &[CommitRange]) -> Result<Change, BackingError> {
+    pub(crate) fn cost(&self, ranges: &[CommitRange]) -> Result<Change, BackingError> {
         let parts = request::in_order(ranges, |part| *part)?;
-        with_groups(&self.regions, &parts, CommitRange::region, |groups| check(groups, OpenRegion::check_free))?;
+        with_locked(self.table(), &parts, CommitRange::region, |locked| locked.check(OpenRegion::check_free))?;
         let mapped_bytes = bytes_of(&parts);
-        let units = mapped_bytes.checked_div(self.unit()).unwrap_or(0);
-        Ok(Change { mapped_bytes, owned_bytes: self.source().newly_owned(units) })
+        Ok(Change { mapped_bytes, owned_bytes: self.source().newly_owned(self.units(mapped_bytes)) })
     }
 
     /// Commits every range, or none.
-    ///
-    /// # Errors
-    ///
-    /// As [`VirtualBacking::commit`](leasehold_plugin_api::VirtualBacking::commit).
-    pub fn commit(&self, ranges: &[CommitRange]) -> Result<Change, BackingError> {
+    pub(crate) fn commit(&self, ranges: &[CommitRange]) -> Result<Change, BackingError> {
         let parts = request::in_order(ranges, |part| *part)?;
-        let needs = with_groups(&self.regions, &parts, CommitRange::region, |groups| {
-            check(groups, OpenRegion::check_free)?;
-            let unit = self.unit();
-            let of_part =
-                |need: Need, part: &CommitRange| Need { units: part.bytes.checked_div(unit).unwrap_or(0), ..need };
-            Ok(groups
-                .iter()
-                .flat_map(|group| group.parts.iter().map(move |part| of_part(group.need, part)))
-                .collect::<Vec<_>>())
+        let needs = with_locked(self.table(), &parts, CommitRange::region, |locked| {
+            locked.check(OpenRegion::check_free)?;
+            let need = |(region, part): (&OpenRegion<'_>, &CommitRange)| region.need(self.units(part.bytes));
+            Ok(locked.iter().map(need).collect::<Vec<Need>>())
         })?;
         let (mut supply, mut returns) = (Supply::default(), Returns::default());
         let outcome = self.source().obtain(&needs, &mut supply).and_then(|()| {
-            with_groups(&self.regions, &parts, CommitRange::region, |groups| {
-                check(groups, OpenRegion::check_free)?;
-                self.commit_or_undo(groups, &mut supply.parts, &mut returns)
+            with_locked(self.table(), &parts, CommitRange::region, |locked| {
+                locked.check(OpenRegion::check_free)?;
+                self.commit_or_undo(locked, &mut supply.parts, &mut returns)
             })
         });
         let owned_bytes = self.end_commit(outcome, supply, returns, |index, debts| {
-            if let Some(region) = parts.get(index).and_then(|part| self.regions.find(part.region())) {
+            if let Some(region) = parts.get(index).and_then(|part| self.table().find(part.region())) {
                 region.keep(debts);
             }
         })?;
@@ -79,74 +65,57 @@ impl DeviceMemory {
 
     pub(crate) fn commit_or_undo(
         &self,
-        groups: &mut [Group<'_, CommitRange>],
+        locked: &mut LockedParts<'_, CommitRange>,
         supplied: &mut [Vec<Piece>],
         returns: &mut Returns,
     ) -> Result<(), BackingError> {
-        let _bound = self.device().bind().map_err(|fault| fault.into_error("not committed", SCARCE))?;
+        let bytes = locked.iter().fold(0_u64, |sum, (_, part)| sum.saturating_add(part.bytes));
+        let what = format!("{bytes} bytes not committed");
+        let _bound = self.device().bind().map_err(|fault| Broken::undone(fault).into_error(&what))?;
         // How each piece was before it was mapped, to restore the supply with.
         let formers: Vec<Vec<_>> =
             supplied.iter().map(|part| part.iter().map(|piece| piece.former).collect()).collect();
-        let mut done = 0;
-        let outcome = self.commit_each(groups, supplied, returns, &mut done);
+        let (done, outcome) =
+            locked.zip_each(supplied.iter_mut(), |region, part, pieces| region.commit(part, pieces, returns));
         let outcome = outcome.and_then(|()| self.device().wait_for_default_stream().map_err(Broken::undone));
         let Err(mut broken) = outcome else { return Ok(()) };
-        let mut parts = supplied.iter_mut().zip(formers).take(done);
-        for group in groups {
-            for (part, (pieces, formers)) in group.parts.iter().zip(&mut parts) {
-                let mut taken = Returns::default();
-                if let Err(fault) = group.region.undo_commit(part, &mut taken) {
-                    broken.undo = broken.undo.or(Some(fault));
-                }
-                let handles = taken.handles.into_iter().zip(formers);
-                pieces.extend(handles.map(|(returned, former)| Piece { handle: returned.handle, former }));
-                returns.memories.append(&mut taken.memories);
+        let committed = supplied.iter_mut().zip(formers).take(done);
+        let _ = locked.zip_each(committed, |region, part, (pieces, formers)| {
+            let mut taken = Returns::default();
+            if let Err(fault) = region.undo_commit(part, &mut taken) {
+                broken.undo = broken.undo.or(Some(fault));
             }
-        }
-        Err(broken.into_error("not committed", SCARCE))
+            let handles = taken.handles.into_iter().zip(formers);
+            pieces.extend(handles.map(|(returned, former)| Piece { handle: returned.handle, former }));
+            returns.memories.append(&mut taken.memories);
+            Ok::<_, Broken>(())
+        });
+        Err(broken.into_error(&what))
     }
 
-    fn commit_each(
-        &self,
-        groups: &mut [Group<'_, CommitRange>],
-        supplied: &mut [Vec<Piece>],
-        returns: &mut Returns,
-        done: &mut usize,
-    ) -> Result<(), Broken> {
-        let (mut supplied, parting) = (supplied.iter_mut(), self.source().parting());
-        for group in groups {
-            for part in group.parts {
-                let Some(pieces) = supplied.next() else { continue };
-                group.region.commit(part, pieces, self.ordinals(), (parting, returns))?;
-                *done = done.saturating_add(1);
-            }
-        }
-        Ok(())
-    }
-
-    /// Decommits every range, each from its end backwards: a contiguous run in one call of the driver.
-    ///
-    /// # Errors
-    ///
-    /// As [`VirtualBacking::decommit`](leasehold_plugin_api::VirtualBacking::decommit).
-    pub fn decommit(&self, ranges: &[CommitRange]) -> Result<Change, BackingError> {
+    /// Decommits every range, a contiguous run in one call of the driver. The first that the driver refuses ends it: what
+    /// was decommitted before stays so.
+    pub(crate) fn decommit(&self, ranges: &[CommitRange]) -> Result<Change, BackingError> {
         let parts = request::in_order(ranges, |part| *part)?;
-        let parting = self.source().parting();
         let mut returns = Returns::default();
-        let outcome = with_groups(&self.regions, &parts, CommitRange::region, |groups| {
-            check(groups, OpenRegion::check_private)?;
-            let _bound = self.device().bind().map_err(|fault| fault.into_error("not decommitted", "try again"))?;
-            for group in groups.iter_mut() {
-                for part in group.parts.iter().rev() {
-                    let gone = group.region.decommit(part, parting, &mut returns);
-                    gone.map_err(|fault| fault.into_error(request::name(part), "it stays committed; try again"))?;
-                }
-            }
-            Ok(())
+        let outcome = with_locked(self.table(), &parts, CommitRange::region, |locked| {
+            locked.check(OpenRegion::check_private)?;
+            let refuse = |fault: Fault, name: &str, gone: u64| {
+                let what = format!("{name}: not decommitted, after {gone} bytes that are");
+                fault.into_error(what, "ask what is committed, and try again")
+            };
+            let _bound = self.device().bind().map_err(|fault| refuse(fault, "nothing", 0))?;
+            let mut gone: u64 = 0;
+            let (_, outcome) = locked.zip_each(std::iter::repeat(()), |region, part, ()| {
+                region.decommit(part, &mut returns).map_err(|fault| refuse(fault, &request::name(part), gone))?;
+                gone = gone.saturating_add(part.bytes);
+                Ok(())
+            });
+            outcome
         });
         let given_back = self.settle(returns);
         let mapped_bytes = bytes_of(&parts);
-        let owned_bytes = match parting {
+        let owned_bytes = match self.source().parting() {
             Parting::BeforeUnmapping => mapped_bytes,
             Parting::AfterUnmapping => given_back,
         };
@@ -154,16 +123,11 @@ impl DeviceMemory {
     }
 
     /// Committed bytes of a region.
-    ///
-    /// # Errors
-    ///
-    /// [`UnknownId`](leasehold_plugin_api::ErrorKind::UnknownId), and
-    /// [`BrokenOff`](leasehold_plugin_api::ErrorKind::BrokenOff) while residue can't be taken away.
-    pub fn committed_bytes(&self, id: RegionId) -> Result<u64, BackingError> {
-        let region = self.regions.find(id).ok_or_else(|| BackingError::unknown_id(id))?;
+    pub(crate) fn committed_bytes(&self, id: RegionId) -> Result<u64, BackingError> {
+        let region = self.table().find(id).ok_or_else(|| BackingError::unknown_id(id))?;
         let mut returns = Returns::default();
         let mut open = region.open().ok_or_else(|| BackingError::unknown_id(id))?;
-        let answer = open.committed_bytes(self.source().parting(), &mut returns);
+        let answer = open.committed_bytes(&mut returns);
         drop(open);
         self.settle(returns);
         answer

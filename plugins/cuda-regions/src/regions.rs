@@ -1,31 +1,30 @@
 //! All regions of one backing on one device, over one source of handles.
 
 use crate::broken::broken_off;
-use crate::contents::PrefixMemory;
 use crate::options::DeviceSetting;
 use crate::prefix::LivePrefix;
-use crate::region::{Region, Returns};
-use crate::source::{Need, Source, Supply};
-use crate::transaction::Group;
+use crate::region::{Region, Returns, Wanted};
+use crate::source::{Returned, Source, Supply};
+use crate::transaction::LockedParts;
 use leasehold_cuda_driver::{Device, Fault, Reservation};
 use leasehold_plugin_api::toolkit::{Table, request};
 use leasehold_plugin_api::{
-    self as api, Address, AllocateRequest, Allocation, AllocationId, BackingError, CommitRange, ErrorKind, PrefixId,
-    RegionId, ReleaseOutcome, ReleaseTarget, ReserveRequest,
+    self as api, Address, AllocateRequest, Allocation, AllocationId, BackingError, CommitRange, ErrorKind, HolderId,
+    PrefixId, RegionId, ReleaseOutcome, ReleaseTarget, ReserveRequest,
 };
 use std::sync::Arc;
 
 /// All regions of one backing. It owns them: what is live when it is dropped is unmapped and given back.
 #[derive(Debug)]
-pub struct DeviceMemory {
+pub struct DeviceRegions {
     setting: DeviceSetting,
     source: Box<dyn Source>,
-    pub(crate) regions: Table<RegionId, Region>,
+    regions: Table<RegionId, Region>,
     allocations: Table<AllocationId, Region>,
     pub(crate) prefixes: Table<PrefixId, LivePrefix>,
 }
 
-impl DeviceMemory {
+impl DeviceRegions {
     /// No regions yet.
     #[must_use]
     pub fn new(setting: DeviceSetting, source: Box<dyn Source>) -> Self {
@@ -40,14 +39,17 @@ impl DeviceMemory {
     }
 
     /// The unit of commit in bytes: one handle.
-    #[must_use]
-    pub fn unit(&self) -> u64 {
+    pub(crate) fn unit(&self) -> u64 {
         self.setting.unit
     }
 
-    /// Who gets access: the device itself and its peers.
-    pub(crate) fn ordinals(&self) -> &[u32] {
-        &self.setting.ordinals
+    /// Whole units in that many bytes.
+    pub(crate) fn units(&self, bytes: u64) -> u64 {
+        bytes.checked_div(self.unit()).unwrap_or(0)
+    }
+
+    pub(crate) fn table(&self) -> &Table<RegionId, Region> {
+        &self.regions
     }
 
     /// What the device is called.
@@ -62,24 +64,22 @@ impl DeviceMemory {
         self.setting.total_bytes
     }
 
-    /// The source.
-    #[must_use]
-    pub fn source(&self) -> &dyn Source {
+    pub(crate) fn source(&self) -> &dyn Source {
         &*self.source
     }
 
     /// Takes address space.
-    ///
-    /// # Errors
-    ///
-    /// As [`VirtualBacking::reserve`](leasehold_plugin_api::VirtualBacking::reserve).
-    pub fn reserve(&self, request: &ReserveRequest) -> Result<api::Region, BackingError> {
+    pub(crate) fn reserve(&self, request: &ReserveRequest) -> Result<api::Region, BackingError> {
         request::check_reserve(request, self.unit())?;
         let ReserveRequest { id, bytes, align, role, holder } = *request;
-        let region = Region::reserve(self.device(), (bytes, align), self.unit(), holder, role)?;
+        let region = self.reserve_region(Wanted { bytes, align, holder, role })?;
         let base = region.base();
         self.regions.insert(id, region).map_err(|_| request::live_already(id))?;
         Ok(api::Region { id, base, bytes })
+    }
+
+    pub(crate) fn reserve_region(&self, wanted: Wanted) -> Result<Region, BackingError> {
+        Region::reserve(&self.setting, self.source.parting(), wanted)
     }
 
     /// Hands out memory that is committed as a whole, in whole units, and reads as zero.
@@ -88,34 +88,35 @@ impl DeviceMemory {
     ///
     /// As [`Backing::allocate`](leasehold_plugin_api::Backing::allocate).
     pub fn allocate(&self, request: &AllocateRequest) -> Result<Allocation, BackingError> {
-        let unit = self.unit();
-        let bytes = request::physical_bytes(request, unit)?;
+        let bytes = request::physical_bytes(request, self.unit())?;
         let AllocateRequest { id, align, role, .. } = *request;
-        // Of nobody: an allocation shows what nobody left, its holder included.
-        let holder = api::HolderId::NOBODY;
         if self.allocations.find(id).is_some() {
             return Err(request::live_already(id));
         }
-        let region = Region::reserve(self.device(), (bytes, align.max(unit)), unit, holder, role)?;
+        // Of nobody: an allocation shows what nobody left, its holder included.
+        let holder = HolderId::NOBODY;
+        let region = self.reserve_region(Wanted { bytes, align: align.max(self.unit()), holder, role })?;
         let base = region.base();
-        let filled =
-            self.fill_region(&region, bytes, Need { units: bytes.checked_div(unit).unwrap_or(0), holder, role });
+        let filled = self.fill_region(&region, bytes);
         if let Err(Unfilled::Gone(error)) = filled {
             return Err(error);
         }
         // What is left of a failure is found by its id, to be released.
-        self.allocations.insert(id, region).map_err(|_| request::live_already(id))?;
+        if let Err(region) = self.allocations.insert(id, region) {
+            self.close(&region);
+            return Err(request::live_already(id));
+        }
         filled.map(|_| Allocation { id, base, bytes }).map_err(Unfilled::into_error)
     }
 
     /// Commits all of a region that nobody else knows yet. Answers the bytes that are newly owned.
-    pub(crate) fn fill_region(&self, region: &Region, bytes: u64, need: Need) -> Result<u64, Unfilled> {
+    pub(crate) fn fill_region(&self, region: &Region, bytes: u64) -> Result<u64, Unfilled> {
         let (mut supply, mut returns) = (Supply::default(), Returns::default());
+        let need = region.need(self.units(bytes));
         let parts = [CommitRange::new(RegionId::new(0), 0, bytes)];
         let outcome = self.source.obtain(&[need], &mut supply).and_then(|()| {
-            let Some(open) = region.open() else { return Ok(()) };
-            let mut groups = [Group { region: open, parts: &parts, need }];
-            self.commit_or_undo(&mut groups, &mut supply.parts, &mut returns)
+            let open = region.open().ok_or_else(|| BackingError::new(ErrorKind::Internal, "a new region is closed"))?;
+            self.commit_or_undo(&mut LockedParts::of_one(open, &parts), &mut supply.parts, &mut returns)
         });
         let ended = self.end_commit(outcome, supply, returns, |_, debts| region.keep(debts));
         ended.map_err(|error| match self.close(region) {
@@ -128,7 +129,8 @@ impl DeviceMemory {
         })
     }
 
-    /// The one terminal release of regions and allocations.
+    /// The one terminal release of regions and allocations: as
+    /// [`Backing::release`](leasehold_plugin_api::Backing::release).
     pub fn release(&self, target: ReleaseTarget) -> ReleaseOutcome {
         let (region, unknown) = match target {
             ReleaseTarget::Region(id) => (self.regions.find(id), BackingError::unknown_id(id)),
@@ -149,7 +151,7 @@ impl DeviceMemory {
     pub(crate) fn close(&self, region: &Region) -> Option<ReleaseOutcome> {
         let bound = self.device().bind();
         let mut returns = Returns::default();
-        let outcome = region.close(self.source.parting(), &mut returns);
+        let outcome = region.close(&mut returns);
         drop(bound);
         self.settle(returns);
         outcome
@@ -160,43 +162,35 @@ impl DeviceMemory {
     pub(crate) fn settle(&self, returns: Returns) -> u64 {
         let Returns { handles: mut returned, memories } = returns;
         let last = memories.into_iter().filter_map(Arc::into_inner);
-        returned.extend(last.flat_map(PrefixMemory::into_returned));
+        returned.extend(last.flat_map(Returned::of_prefix));
         if returned.is_empty() { 0 } else { self.source.take_back(returned) }
     }
 
     /// Copies device memory out; waits for it.
-    ///
-    /// # Errors
-    ///
-    /// As [`Transfer::read`](leasehold_plugin_api::Transfer::read).
-    pub fn read(&self, from: Address, into: &mut [u8]) -> Result<(), BackingError> {
+    pub(crate) fn read(&self, from: Address, into: &mut [u8]) -> Result<(), BackingError> {
         let bytes = u64::try_from(into.len()).unwrap_or(u64::MAX);
         self.on_bytes(from, bytes, |space, offset| space.span(offset, bytes)?.read(into))
     }
 
     /// Copies device memory in; waits for it.
-    ///
-    /// # Errors
-    ///
-    /// As [`Transfer::write`](leasehold_plugin_api::Transfer::write).
-    pub fn write(&self, to: Address, bytes: &[u8]) -> Result<(), BackingError> {
+    pub(crate) fn write(&self, to: Address, bytes: &[u8]) -> Result<(), BackingError> {
         let length = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
         self.on_bytes(to, length, |space, offset| space.span(offset, length)?.write(bytes))?;
-        self.wait()
+        self.wait_for(to, length)
     }
 
     /// Sets device memory; waits for it.
-    ///
-    /// # Errors
-    ///
-    /// As [`Transfer::fill`](leasehold_plugin_api::Transfer::fill).
-    pub fn fill(&self, to: Address, bytes: u64, value: u8) -> Result<(), BackingError> {
+    pub(crate) fn fill(&self, to: Address, bytes: u64, value: u8) -> Result<(), BackingError> {
         self.on_bytes(to, bytes, |space, offset| space.span(offset, bytes)?.fill(value))?;
-        self.wait()
+        self.wait_for(to, bytes)
     }
 
-    fn wait(&self) -> Result<(), BackingError> {
-        self.device().wait_for_default_stream().map_err(|fault| fault.into_error("not copied", "try again"))
+    /// Waits until what was written is there.
+    fn wait_for(&self, address: Address, bytes: u64) -> Result<(), BackingError> {
+        self.device().wait_for_default_stream().map_err(|fault| {
+            let what = format!("{bytes} bytes at {address} may not have arrived");
+            fault.into_error(what, fault.advice())
+        })
     }
 
     fn on_bytes(
@@ -253,7 +247,7 @@ fn nowhere(address: Address, bytes: u64) -> BackingError {
     BackingError::invalid(format!("{bytes} bytes at {address} not copied: they lie in no region; name committed bytes"))
 }
 
-impl Drop for DeviceMemory {
+impl Drop for DeviceRegions {
     /// Gives back what is live. What the driver refuses is counted by its owning types.
     fn drop(&mut self) {
         let regions = self.regions.drain().into_iter().map(|(_, region)| region);

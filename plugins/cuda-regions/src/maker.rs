@@ -1,0 +1,59 @@
+//! Makes physical handles of one kind.
+
+use crate::options::DeviceSetting;
+use crate::source::{Need, Piece};
+use leasehold_cuda_driver::{Device, Fault, Properties};
+use leasehold_plugin_api::BackingError;
+
+/// Makes handles of one unit each on one device.
+#[derive(Clone, Debug)]
+pub struct Maker {
+    device: Device,
+    properties: Properties,
+    unit: u64,
+}
+
+impl Maker {
+    /// For what the options say.
+    #[must_use]
+    pub fn new(setting: &DeviceSetting) -> Self {
+        Self { device: setting.device.clone(), properties: setting.properties, unit: setting.unit }
+    }
+
+    /// Bytes of one handle.
+    #[must_use]
+    pub fn unit(&self) -> u64 {
+        self.unit
+    }
+
+    /// Bytes that the parts lack of what is needed, part by part.
+    #[must_use]
+    pub fn missing_bytes(&self, needs: &[Need], parts: &[Vec<Piece>]) -> u64 {
+        let missing = needs.iter().zip(parts).map(|(need, part)| need.units.saturating_sub(units_of(part)));
+        missing.fold(0_u64, u64::saturating_add).saturating_mul(self.unit)
+    }
+
+    /// Makes what the parts lack.
+    ///
+    /// # Errors
+    ///
+    /// What the driver answers; what was made until there is in the parts.
+    pub fn complete(&self, needs: &[Need], parts: &mut [Vec<Piece>]) -> Result<(), BackingError> {
+        let bytes = self.missing_bytes(needs, parts);
+        let refuse = |fault: Fault| {
+            fault.into_error(format!("no memory for {bytes} bytes"), fault.advice()).with_requested(bytes)
+        };
+        let _bound = self.device.bind().map_err(refuse)?;
+        for (need, part) in needs.iter().zip(parts) {
+            for _ in units_of(part)..need.units {
+                let handle = self.device.create(self.properties, self.unit).map_err(refuse)?;
+                part.push(Piece { handle, former: None });
+            }
+        }
+        Ok(())
+    }
+}
+
+fn units_of(part: &[Piece]) -> u64 {
+    u64::try_from(part.len()).unwrap_or(u64::MAX)
+}
