@@ -5,7 +5,7 @@ set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 for program in "${GPU_CHECK:-}" "$here/leasehold-gpu-check" "$here/../../target/release/leasehold-gpu-check"; do
     if [ -n "$program" ] && [ -x "$program" ]; then
-        exec timeout 180 "$program" "$@"
+        exec timeout -k 5 170 "$program" "$@"
     fi
 done
 echo "leasehold-gpu-check is not here: build it where there is a toolchain (cargo build --release -p leasehold-gpu-check), and put it beside this script" >&2

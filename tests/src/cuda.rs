@@ -161,6 +161,17 @@ impl Simulator {
         assert_eq!(unsafe { reset(device) }, 0);
     }
 
+    /// Runs something while some other thread captures a graph, in the mode that minds what this one does.
+    pub fn while_capturing<T>(&self, act: impl FnOnce() -> T) -> T {
+        let capture = self.function::<unsafe extern "C" fn(u32) -> u32>("leasehold_sim_capture");
+        // SAFETY: the simulator's own function, with a number (1).
+        assert_eq!(unsafe { capture(1) }, 0);
+        let answer = act();
+        // SAFETY: as above.
+        assert_eq!(unsafe { capture(0) }, 0);
+        answer
+    }
+
     /// What a kernel's load or store on that device does: the driver's code, 0 where it may. Where it may not, the
     /// context of the device is poisoned.
     #[must_use]

@@ -59,8 +59,9 @@ fn every_function_is_where_the_bindings_look_for_it() {
         cuCtxGetCurrent cuCtxGetDevice cuCtxSynchronize cuCtxPushCurrent_v2 cuCtxPopCurrent_v2 cuMemGetInfo_v2 \
         cuMemGetAllocationGranularity cuMemAddressReserve cuMemAddressFree cuMemCreate cuMemRelease \
         cuMemRetainAllocationHandle cuMemMap cuMemUnmap cuMemSetAccess cuMemGetAccess cuMemAlloc_v2 cuMemFree_v2 \
-        cuMemcpyHtoD_v2 cuMemcpyDtoH_v2 cuMemcpyDtoD_v2 cuMemsetD8_v2 cuStreamSynchronize cuEventCreate cuEventRecord \
-        cuEventSynchronize cuEventQuery cuEventDestroy_v2 cuGetErrorName cuGetErrorString";
+        cuMemcpyHtoD_v2 cuMemcpyDtoH_v2 cuMemcpyDtoD_v2 cuMemsetD8_v2 cuMemcpyHtoDAsync_v2 cuMemcpyDtoHAsync_v2 \
+        cuMemcpyDtoDAsync_v2 cuMemsetD8Async cuStreamCreate cuStreamSynchronize cuStreamDestroy_v2 \
+        cuThreadExchangeStreamCaptureMode cuGetErrorName cuGetErrorString";
     // SAFETY: the simulator was opened, so a library of that name is there.
     let library = unsafe { sys::culib() };
     for name in names.split_whitespace() {
@@ -110,9 +111,9 @@ fn memory_goes_round_through_the_bindings() {
 }
 
 #[test]
-fn devices_contexts_and_events_answer_through_the_bindings() {
+fn devices_contexts_and_streams_answer_through_the_bindings() {
     let simulator = start();
-    let (mut flags, mut active, mut device, mut context, mut event) = (9, 9, 9, null_mut(), null_mut());
+    let (mut flags, mut active, mut device, mut context, mut stream) = (9, 9, 9, null_mut(), null_mut());
     call!(cuDevicePrimaryCtxGetState(1, &mut flags, &mut active));
     assert_eq!((flags, active), (0, 0));
     call!(cuDevicePrimaryCtxRetain(&mut context, 1));
@@ -127,14 +128,24 @@ fn devices_contexts_and_events_answer_through_the_bindings() {
     call!(cuDeviceGetUuid_v2(&mut uuid, 1));
     assert_eq!(uuid.bytes.map(|byte| byte as u8), *b"leasehold-sim-01");
 
-    call!(cuEventCreate(&mut event, 2));
-    call!(cuEventRecord(event, null_mut()));
-    call!(cuEventQuery(event));
-    call!(cuEventSynchronize(event));
+    let mut mode = sys::CUstreamCaptureMode_enum::CU_STREAM_CAPTURE_MODE_RELAXED;
+    call!(cuThreadExchangeStreamCaptureMode(&mut mode));
+    assert_eq!(mode, sys::CUstreamCaptureMode_enum::CU_STREAM_CAPTURE_MODE_GLOBAL);
+
+    call!(cuStreamCreate(&mut stream, 1));
+    let (mut base, mut read) = (0, [9_u8; 4]);
+    call!(cuMemAlloc_v2(&mut base, 8));
+    call!(cuMemsetD8Async(base, 7, 8, stream));
+    call!(cuMemcpyDtoDAsync_v2(base + 4, base, 2, stream));
+    call!(cuMemcpyHtoDAsync_v2(base, [8_u8].as_ptr().cast(), 1, stream));
+    call!(cuMemcpyDtoHAsync_v2(read.as_mut_ptr().cast(), base, 4, stream));
+    call!(cuStreamSynchronize(stream));
+    assert_eq!(read, [8, 7, 7, 7]);
+    call!(cuMemFree_v2(base));
     call!(cuStreamSynchronize(null_mut()));
-    call!(cuEventDestroy_v2(event));
+    call!(cuStreamDestroy_v2(stream));
     assert_eq!(simulator.counts().violations, 0);
-    assert_eq!(code!(cuEventQuery(event)), 400, "it is dead");
+    assert_eq!(code!(cuStreamSynchronize(stream)), 400, "it is dead");
     assert_eq!(simulator.books().violations.len(), 1);
 
     call!(cuCtxSetCurrent(null_mut()));
@@ -155,7 +166,7 @@ fn null_pointers_are_invalid_values() {
     assert_eq!(code!(cuMemSetAccess(0, GRANULE, null(), 1)), 1);
     assert_eq!(code!(cuMemcpyHtoD_v2(0, null(), 1)), 1);
     assert_eq!(code!(cuMemAlloc_v2(null_mut(), 1)), 1);
-    assert_eq!(code!(cuEventCreate(null_mut(), 0)), 1);
+    assert_eq!(code!(cuStreamCreate(null_mut(), 0)), 1);
     simulator.leave(0);
     simulator.finish();
 }

@@ -52,9 +52,10 @@ impl<Id: Copy + Eq + Hash, T> Table<Id, T> {
         self.live.read().unwrap_or_else(PoisonError::into_inner).get(&id).cloned()
     }
 
-    /// An object that is as wanted, where there is one. It looks at all of them.
-    pub fn find_where(&self, is_wanted: impl Fn(&T) -> bool) -> Option<Arc<T>> {
-        self.live.read().unwrap_or_else(PoisonError::into_inner).values().find(|object| is_wanted(object)).cloned()
+    /// The objects that are as wanted. It looks at all of them under the lock of the table: `is_wanted` takes none itself.
+    pub fn all_where(&self, is_wanted: impl Fn(&T) -> bool) -> Vec<Arc<T>> {
+        let live = self.live.read().unwrap_or_else(PoisonError::into_inner);
+        live.values().filter(|object| is_wanted(object)).cloned().collect()
     }
 
     /// Adds an object.

@@ -3,10 +3,10 @@
 #![expect(unsafe_code, reason = "owns a retain of a context, and makes it current")]
 
 use crate::error::Fault;
-use crate::sys::{Calls, Opaque};
+use crate::sys::{Calls, NON_BLOCKING, Opaque, RELAXED};
 use crate::troubles;
 use std::cell::Cell;
-use std::ffi::{c_int, c_void};
+use std::ffi::{c_int, c_uint, c_void};
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -20,6 +20,16 @@ thread_local! {
     static KEPT: Cell<Opaque> = const { Cell::new(std::ptr::null_mut()) };
 }
 
+/// Which of the library's own streams something runs on. They don't wait for the program's streams, nor those for them:
+/// neither a step that runs nor a graph that is captured is in the way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lane {
+    /// Zeroing of what is about to be handed out: short, and somebody waits for it.
+    Zeroing,
+    /// Copies in and out, and fills.
+    Copying,
+}
+
 /// A retained primary context.
 #[derive(Debug)]
 pub(crate) struct Context {
@@ -29,15 +39,21 @@ pub(crate) struct Context {
     pub(crate) device: c_int,
     /// Invariant 1: `cuDevicePrimaryCtxRetain` answered it for this value, which releases it once, on drop.
     raw: NonNull<c_void>,
-    /// Invariant 3: events of this context that are live and in nobody's use. The driver did not take them back, so they
-    /// serve again.
-    spare_events: Mutex<Vec<Opaque>>,
+    /// Invariant 3: non-blocking streams of this context, which this value alone ends, on drop. `None` before they are
+    /// made.
+    streams: Option<Streams>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Streams {
+    zeroing: NonNull<c_void>,
+    copying: NonNull<c_void>,
 }
 
 // SAFETY: the handles are only handed to the driver, whose context may be current to any number of threads, and be
-// released by any, as its events may be: CUDA Driver API, Context Management. The rest is plain values.
+// released by any, as its streams may be used by any: CUDA Driver API, Context Management. The rest is plain values.
 unsafe impl Send for Context {}
-// SAFETY: as above; nothing in it changes but what a lock guards.
+// SAFETY: as above; nothing in it changes.
 unsafe impl Sync for Context {}
 
 impl Context {
@@ -49,35 +65,57 @@ impl Context {
             return Ok(known);
         }
         let device = calls.device(ordinal)?;
-        let (raw, spare_events) = (calls.retain_context(device)?, Mutex::default());
-        let context = Arc::new(Self { calls, ordinal, device, raw, spare_events });
+        let mut context = Self { calls, ordinal, device, raw: calls.retain_context(device)?, streams: None };
+        let streams = context.make_streams()?;
+        context.streams = Some(streams);
+        let context = Arc::new(context);
         retained.push(Arc::downgrade(&context));
         Ok(context)
     }
 
-    /// An event that could not be destroyed, to be used again.
-    pub(crate) fn take_event(&self) -> Option<Opaque> {
-        self.spare_events.lock().unwrap_or_else(PoisonError::into_inner).pop()
-    }
-
-    /// Keeps a live event of this context that could not be destroyed.
-    pub(crate) fn keep_event(&self, event: Opaque) {
-        self.spare_events.lock().unwrap_or_else(PoisonError::into_inner).push(event);
-    }
-
-    fn destroy_events(&self) -> Result<(), Fault> {
+    fn make_streams(&self) -> Result<Streams, Fault> {
         let _bound = self.bind()?;
-        while let Some(event) = self.take_event() {
-            // SAFETY: live, of the context that is current, and in nobody's use (3).
-            unsafe { self.calls.destroy_event(event) }?;
+        let zeroing = self.calls.create_stream(NON_BLOCKING)?;
+        match self.calls.create_stream(NON_BLOCKING) {
+            Ok(copying) => Ok(Streams { zeroing, copying }),
+            Err(fault) => {
+                // SAFETY: just made, and nobody else's.
+                if unsafe { self.calls.destroy_stream(zeroing.as_ptr()) }.is_err() {
+                    troubles::count_drop_failed();
+                }
+                Err(fault)
+            }
         }
-        Ok(())
     }
 
-    /// Makes it current on this thread until the answer is dropped. Where that is so already, the driver isn't asked.
+    fn end_streams(&self, Streams { zeroing, copying }: Streams) -> Result<(), Fault> {
+        let _bound = self.bind()?;
+        // SAFETY: live, and this value's to end (3).
+        let ended = unsafe { self.calls.destroy_stream(zeroing.as_ptr()) };
+        // SAFETY: as above.
+        ended.and(unsafe { self.calls.destroy_stream(copying.as_ptr()) })
+    }
+
+    /// Its stream for something. Live for as long as the context is (3).
+    pub(crate) fn stream(&self, lane: Lane) -> Opaque {
+        match (self.streams, lane) {
+            (Some(streams), Lane::Zeroing) => streams.zeroing.as_ptr(),
+            (Some(streams), Lane::Copying) => streams.copying.as_ptr(),
+            (None, _) => std::ptr::null_mut(),
+        }
+    }
+
+    /// Waits until what was begun on one of its streams is done. It is current.
+    pub(crate) fn wait(&self, lane: Lane) -> Result<(), Fault> {
+        // SAFETY: live, and of this context (3), which is current, says the caller.
+        unsafe { self.calls.await_stream(self.stream(lane)) }
+    }
+
+    /// Makes it current on this thread until the answer is dropped, and lets nothing of this thread disturb a graph that
+    /// somebody else captures meanwhile. Where that is so already, the driver isn't asked.
     pub(crate) fn bind(&self) -> Result<Bound<'_>, Fault> {
         let (ours, kept) = (self.raw.as_ptr(), KEPT.get());
-        let mut bound = Bound { calls: self.calls, kept, before: None, context: PhantomData };
+        let mut bound = Bound { calls: self.calls, kept, before: None, capture_mode: None, context: PhantomData };
         if kept == ours {
             return Ok(bound);
         }
@@ -87,6 +125,9 @@ impl Context {
             unsafe { self.calls.set_current(ours) }?;
             bound.before = Some(before);
         }
+        if kept.is_null() {
+            bound.capture_mode = Some(self.calls.exchange_capture_mode(RELAXED)?);
+        }
         KEPT.set(ours);
         Ok(bound)
     }
@@ -95,8 +136,7 @@ impl Context {
 impl Drop for Context {
     /// The context itself lives on where others retain it.
     fn drop(&mut self) {
-        let has_events = !self.spare_events.get_mut().unwrap_or_else(PoisonError::into_inner).is_empty();
-        if has_events && self.destroy_events().is_err() {
+        if self.streams.is_some_and(|streams| self.end_streams(streams).is_err()) {
             troubles::count_drop_failed();
         }
         // SAFETY: retained for this value, and not released before (1).
@@ -120,12 +160,17 @@ pub struct Bound<'device> {
     /// Invariant 2: the driver answered it on this thread as the current context. The pointer keeps the value on its
     /// thread.
     before: Option<Opaque>,
+    /// How this thread minded graphs that others capture, to be put back.
+    capture_mode: Option<c_uint>,
     context: PhantomData<&'device Context>,
 }
 
 impl Drop for Bound<'_> {
     fn drop(&mut self) {
         KEPT.set(self.kept);
+        if self.capture_mode.is_some_and(|mode| self.calls.exchange_capture_mode(mode).is_err()) {
+            troubles::count_context_not_restored();
+        }
         let Some(before) = self.before else { return };
         // SAFETY: null, or the driver's own (2).
         if unsafe { self.calls.set_current(before) }.is_err() {

@@ -1,12 +1,11 @@
 //! One device: what it is, and what can be made on it. Copies share its context.
 
-use crate::context::{Bound, Context};
+use crate::context::{Bound, Context, Lane};
 use crate::device_memory::DeviceMemory;
 use crate::error::Fault;
 use crate::physical::PhysicalHandle;
 use crate::properties::{Granularity, Properties};
 use crate::reservation::Reservation;
-use crate::span;
 use crate::sys::{Calls, VIRTUAL_MEMORY_SUPPORTED};
 use std::sync::Arc;
 
@@ -139,14 +138,23 @@ impl Device {
         DeviceMemory::allocate(self, bytes)
     }
 
-    /// Waits until what this library's fills and copies began on this device is done: an event behind them on the
-    /// default stream, where they go. It doesn't wait for streams that were made non-blocking.
+    /// Waits until what [`Span::zero`](crate::Span::zero) began on this device is done.
     ///
     /// # Errors
     ///
-    /// What the driver answers: sticky codes of earlier work too, and 900 and its kin while somebody captures a graph.
-    pub fn wait_for_default_stream(&self) -> Result<(), Fault> {
-        self.run(|calls| span::wait_for_default_stream(calls, &self.context))
+    /// What the driver answers: sticky codes of earlier work too.
+    pub fn wait_for_zeroing(&self) -> Result<(), Fault> {
+        self.run(|_| self.context.wait(Lane::Zeroing))
+    }
+
+    /// Waits until what this library's fills and copies began on this device is done, those included whose call failed
+    /// half-way.
+    ///
+    /// # Errors
+    ///
+    /// What the driver answers: sticky codes of earlier work too.
+    pub fn wait_for_copies(&self) -> Result<(), Fault> {
+        self.run(|_| self.context.wait(Lane::Copying))
     }
 
     /// Waits until all work in its context is done, whatever stream it was given to (`cuCtxSynchronize`).

@@ -18,15 +18,19 @@
 //!
 //! **Contexts.** Each device's primary context is retained once for this library in the process, and released when the
 //! last value that needs it is gone. Every call makes it current on the calling thread and puts back what was current
-//! before, so other code on that thread never notices. Where it is current already, that is one call that reads a
-//! variable of the thread; else three. A backing that makes many calls holds [`Device::bind`] around them.
+//! before, so other code on that thread never notices; it has the thread disturb no graph that is captured elsewhere
+//! (`cuThreadExchangeStreamCaptureMode`). That is three to five calls that set variables of the thread, and none within
+//! [`Device::bind`], which a backing holds around many.
+//!
+//! **Streams.** Zeroing and copies go to two streams of this library's own, which don't block on the default stream: a
+//! growth waits for no step that runs, and no step waits for it.
 //!
 //! **Closing.** Each owning type has `close(self)`, which gives the value back with the [`Fault`] where the driver
 //! refuses. Drop does its best, and what it could not do [`troubles`] counts. Nothing tracks which ranges are mapped:
 //! that is the backing's own knowledge, and the order is unmap, release, free the addresses.
 //!
-//! Everything may be used from any thread; nothing panics. Waiting happens in the two functions that say so, and in
-//! copies to the host.
+//! Everything may be used from any thread; nothing panics. Waiting happens in the functions that say so, in
+//! copies and fills, and where the driver frees a plain allocation.
 
 mod context;
 mod device;

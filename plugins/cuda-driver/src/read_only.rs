@@ -16,39 +16,42 @@ pub enum ReadOnlySupport {
 }
 
 impl Device {
-    /// Maps one granule of memory of these properties, sets its access to reading, looks what the driver made of it,
-    /// and undoes it all. It needs that granule free, and writes nothing.
+    /// Maps one granule of memory of these properties, lets the devices of these ordinals write it and then only read it,
+    /// looks what the driver made of that, and undoes it all. It needs that granule free, and writes nothing.
     ///
     /// # Errors
     ///
     /// What the driver answers, other than that it can't set such access. Whatever comes, the granule is given back as
     /// far as the driver takes it.
-    pub fn probe_read_only(&self, properties: Properties) -> Result<ReadOnlySupport, Fault> {
+    pub fn probe_read_only(&self, properties: Properties, ordinals: &[u32]) -> Result<ReadOnlySupport, Fault> {
         let granule = self.granularity(properties)?.minimum;
         let _bound = self.bind()?;
         let memory = self.create(properties, granule)?;
         let space = self.reserve(granule, granule)?;
         space.map(0, &memory)?;
-        let support = read_only_access(self, &space);
+        let support = read_only_access(&space, ordinals);
         // Nobody comes back to it: once more, then, where it fails.
         let undone = space.unmap(0, granule).or_else(|_| space.unmap(0, granule)).and_then(|()| close(space, memory));
         support.and_then(|support| undone.map(|()| support))
     }
 }
 
-fn read_only_access(device: &Device, space: &Reservation) -> Result<ReadOnlySupport, Fault> {
-    let grant = Grant { ordinal: device.ordinal(), access: Access::ReadOnly };
-    match space.set_access(0, space.bytes(), &[grant]) {
+fn read_only_access(space: &Reservation, ordinals: &[u32]) -> Result<ReadOnlySupport, Fault> {
+    let grants = |access| ordinals.iter().map(|ordinal| Grant { ordinal: *ordinal, access }).collect::<Vec<_>>();
+    space.set_access(0, space.bytes(), &grants(Access::ReadWrite))?;
+    match space.set_access(0, space.bytes(), &grants(Access::ReadOnly)) {
         Ok(()) => {}
         Err(fault) if [code::INVALID_VALUE, code::NOT_SUPPORTED].contains(&fault.code) => {
             return Ok(ReadOnlySupport::Missing);
         }
         Err(fault) => return Err(fault),
     }
-    match space.access(0, device.ordinal())? {
-        Some(Access::ReadOnly) => Ok(ReadOnlySupport::Enforced),
-        _ => Ok(ReadOnlySupport::Missing),
+    for ordinal in ordinals {
+        if space.access(0, *ordinal)? != Some(Access::ReadOnly) {
+            return Ok(ReadOnlySupport::Missing);
+        }
     }
+    Ok(ReadOnlySupport::Enforced)
 }
 
 fn close(space: Reservation, memory: PhysicalHandle) -> Result<(), Fault> {

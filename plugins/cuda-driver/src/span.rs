@@ -1,19 +1,16 @@
 //! Bytes of a device that somebody owns: read, written, filled and copied through the driver.
 //!
-//! The driver refuses a range that isn't mapped, or not for the device; its context lives on. Fills, and copies within
-//! a device, are begun and not waited for; the default stream orders them, and
-//! [`Device::wait_for_default_stream`](crate::Device::wait_for_default_stream) waits for them. A copy from the host has
-//! taken its bytes when it returns; a copy to the host has written them.
-#![expect(unsafe_code, reason = "has the driver read and write device memory, and owns an event")]
+//! The driver refuses a range that isn't mapped, or not for the device; its context lives on. All of it runs on streams of
+//! this library's own, which nothing orders against the program's: whoever wrote or reads the bytes elsewhere waits for
+//! that first. But for [`Span::zero`] everything is done when it returns; where it fails, some of it may still be under
+//! way, and [`Device::wait_for_copies`](crate::Device::wait_for_copies) tells when that is over.
+#![expect(unsafe_code, reason = "has the driver read and write device memory")]
 
-use crate::context::Context;
+use crate::context::Lane;
 use crate::device::Device;
 use crate::error::{Fault, code};
 use crate::sys::{Calls, Opaque};
 use leasehold_plugin_api::Address;
-
-/// `CU_EVENT_DISABLE_TIMING`: all that is wanted is to wait.
-const NO_TIMING: u32 = 2;
 
 /// A range of device memory, borrowed from what owns it.
 #[derive(Clone, Copy, Debug)]
@@ -51,12 +48,12 @@ impl<'owner> Span<'owner> {
     ///
     /// What the driver answers; `CUDA_ERROR_INVALID_VALUE` where `from` is of another length.
     pub fn write(&self, from: &[u8]) -> Result<(), Fault> {
-        self.check_length("cuMemcpyHtoD", from.len())?;
+        self.check_length("cuMemcpyHtoDAsync", from.len())?;
         if from.is_empty() {
             return Ok(());
         }
-        // SAFETY: the range is the owner's (1), and as long as the slice.
-        self.device.run(|calls| unsafe { calls.copy_in(self.base, from) })
+        // SAFETY: the range is the owner's (1), and as long as the slice; it is waited for.
+        self.copying(|calls, stream| unsafe { calls.copy_in(self.base, from, stream) })
     }
 
     /// Reads all of it.
@@ -65,12 +62,12 @@ impl<'owner> Span<'owner> {
     ///
     /// What the driver answers; `CUDA_ERROR_INVALID_VALUE` where `to` is of another length.
     pub fn read(&self, to: &mut [u8]) -> Result<(), Fault> {
-        self.check_length("cuMemcpyDtoH", to.len())?;
+        self.check_length("cuMemcpyDtoHAsync", to.len())?;
         if to.is_empty() {
             return Ok(());
         }
-        // SAFETY: the range is the owner's (1), and as long as the slice.
-        self.device.run(|calls| unsafe { calls.copy_out(to, self.base) })
+        // SAFETY: the range is the owner's (1), and as long as the slice; it is waited for.
+        self.copying(|calls, stream| unsafe { calls.copy_out(to, self.base, stream) })
     }
 
     /// Writes one byte all over it.
@@ -83,7 +80,21 @@ impl<'owner> Span<'owner> {
             return Ok(());
         }
         // SAFETY: the range is the owner's (1).
-        self.device.run(|calls| unsafe { calls.fill(self.base, self.bytes, byte) })
+        self.copying(|calls, stream| unsafe { calls.fill(self.base, self.bytes, byte, stream) })
+    }
+
+    /// Begins to write zeros all over it. [`Device::wait_for_zeroing`](crate::Device::wait_for_zeroing) waits for that.
+    ///
+    /// # Errors
+    ///
+    /// What the driver answers.
+    pub fn zero(&self) -> Result<(), Fault> {
+        if self.bytes == 0 {
+            return Ok(());
+        }
+        let stream = self.device.context.stream(Lane::Zeroing);
+        // SAFETY: the range is the owner's (1), the stream is of the device's context, which is current.
+        self.device.run(|calls| unsafe { calls.fill(self.base, self.bytes, 0, stream) })
     }
 
     /// Copies a range of the same size into it, which must not overlap it.
@@ -94,44 +105,28 @@ impl<'owner> Span<'owner> {
     pub fn copy_from(&self, source: &Span<'_>) -> Result<(), Fault> {
         let disjoint = self.base.get().abs_diff(source.base.get()) >= self.bytes;
         if source.bytes != self.bytes || !disjoint {
-            return Err(Fault::new("cuMemcpyDtoD", code::INVALID_VALUE));
+            return Err(Fault::new("cuMemcpyDtoDAsync", code::INVALID_VALUE));
         }
         if self.bytes == 0 {
             return Ok(());
         }
         // SAFETY: both ranges are their owners' (1), and of one size.
-        self.device.run(|calls| unsafe { calls.copy(self.base, source.base, self.bytes) })
+        self.copying(|calls, stream| unsafe { calls.copy(self.base, source.base, self.bytes, stream) })
+    }
+
+    /// Begins something on the stream for copies, and waits for it: where it began, the host's bytes are in use until then.
+    fn copying(&self, begin: impl FnOnce(&Calls, Opaque) -> Result<(), Fault>) -> Result<(), Fault> {
+        let context = &self.device.context;
+        self.device.run(|calls| {
+            let begun = begin(calls, context.stream(Lane::Copying));
+            // Also after a failure: nobody can tell whether it began.
+            let waited = context.wait(Lane::Copying);
+            begun.and(waited)
+        })
     }
 
     fn check_length(&self, call: &'static str, length: usize) -> Result<(), Fault> {
         let same = u64::try_from(length).is_ok_and(|length| length == self.bytes);
         if same { Ok(()) } else { Err(Fault::new(call, code::INVALID_VALUE)) }
     }
-}
-
-/// An event that is destroyed on drop, or serves again where the driver doesn't take it back.
-struct Event<'calls> {
-    calls: &'calls Calls,
-    context: &'calls Context,
-    /// Invariant 2: live, made in the context that is current for as long as this value lives, and nobody else's.
-    raw: Opaque,
-}
-
-impl Drop for Event<'_> {
-    fn drop(&mut self) {
-        // SAFETY: live, and ended only here (2).
-        if unsafe { self.calls.destroy_event(self.raw) }.is_err() {
-            self.context.keep_event(self.raw);
-        }
-    }
-}
-
-/// Waits for what was given to the default stream of the context so far, which is current.
-pub(crate) fn wait_for_default_stream(calls: &Calls, context: &Context) -> Result<(), Fault> {
-    let raw = context.take_event().map_or_else(|| calls.create_event(NO_TIMING), Ok)?;
-    let event = Event { calls, context, raw };
-    // SAFETY: live, and of the context that is current (2).
-    unsafe { calls.record_event(event.raw) }?;
-    // SAFETY: live (2).
-    unsafe { calls.await_event(event.raw) }
 }

@@ -11,7 +11,7 @@ static DROPS_FAILED: AtomicU64 = AtomicU64::new(0);
 pub struct Troubles {
     /// How often the context that had been current on a thread could not be made current again.
     pub contexts_not_restored: u64,
-    /// How many reservations, handles, allocations, events and contexts the driver did not take back on drop. They are
+    /// How many reservations, handles, allocations, streams and contexts the driver did not take back on drop. They are
     /// lost until the process ends.
     pub drops_failed: u64,
 }

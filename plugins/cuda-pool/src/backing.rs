@@ -7,7 +7,8 @@ use leasehold_cuda_driver::ReadOnlySupport;
 use leasehold_cuda_regions::{DeviceRegions, Maker};
 use leasehold_plugin_api::{
     Accounting, AllocateRequest, Allocation, AuthorityId, Backing, BackingError, BackingFactory, Description,
-    DeviceKey, HostAccess, HostServices, ReleaseOutcome, ReleaseTarget, SharedMapping, Transfer, VirtualBacking,
+    DeviceKey, ErrorKind, HostAccess, HostServices, ReleaseOutcome, ReleaseTarget, SharedMapping, Transfer,
+    VirtualBacking,
 };
 
 /// Memory of one CUDA device from a pool of handles.
@@ -29,8 +30,11 @@ impl BackingFactory for CudaPool {
         let setting = options.device_options().resolve()?;
         let domain = DeviceKey::device(setting.device.ordinal()).domain();
         let authority = host.authority(domain)?;
-        let read_only = setting.device.probe_read_only(setting.properties).map_err(|fault| {
-            fault.into_error("the device does not tell whether it maps read-only", "free a granule of its memory")
+        let read_only = setting.device.probe_read_only(setting.properties, &setting.ordinals).map_err(|fault| {
+            // Where the device is full, that is no mistake of anybody's.
+            let kind = if fault.kind() == ErrorKind::OutOfMemory { ErrorKind::Unavailable } else { fault.kind() };
+            let what = "the device does not tell whether it maps read-only, for which it takes a granule of memory";
+            fault.into_error_of(kind, what, fault.advice())
         })?;
         let park_units = options.park_units(setting.unit);
         let pool = Pool::new(Maker::new(&setting), park_units, Books { host, domain });

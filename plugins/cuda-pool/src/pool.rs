@@ -54,27 +54,32 @@ impl Pool {
         }
     }
 
-    /// What is parked serves every need as far as it goes.
-    fn take_parked(&self, needs: &[Need]) -> Vec<Vec<Piece>> {
-        let mut parked = self.lock();
-        let mut piece = |holder| {
-            let (former, handle) = parked.take(holder)?;
-            Some(Piece { handle, former: Some(former) })
-        };
-        needs.iter().map(|need| (0..need.units).map_while(|_| piece(need.holder)).collect()).collect()
+    /// What is parked serves every need as far as it goes, beside what its part has. Answers whether anything was found.
+    fn take_parked(&self, needs: &[Need], parts: &mut [Vec<Piece>]) -> bool {
+        let (mut parked, mut is_any) = (self.lock(), false);
+        for (need, part) in needs.iter().zip(parts) {
+            while u64::try_from(part.len()).is_ok_and(|units| units < need.units) {
+                let Some((former, handle)) = parked.take(need.holder) else { return is_any };
+                part.push(Piece { handle, former: Some(former) });
+                is_any = true;
+            }
+        }
+        is_any
     }
 
-    /// Makes what is missing, charged before and at once: what does not fit as a whole takes no part of the budget, and
-    /// nobody gives anything up for it.
-    fn make(&self, needs: &[Need], supply: &mut Supply) -> Result<(), BackingError> {
-        let Shared { maker, books, .. } = &*self.0;
-        let bytes = maker.missing_bytes(needs, &supply.parts);
-        let Some(role) = needs.first().filter(|_| bytes > 0).map(|need| need.role) else { return Ok(()) };
-        books.charge(bytes, role)?;
-        supply.owned_bytes = bytes;
-        maker.complete(needs, &mut supply.parts).inspect_err(|_| {
-            books.refund(maker.missing_bytes(needs, &supply.parts));
-        })
+    /// Charges what the parts lack, all at once: what does not fit as a whole takes no part of the budget, and nobody gives
+    /// anything up for it. Who is asked to give something up may park it here, charged still: that serves too. Answers
+    /// the bytes.
+    fn charge(&self, needs: &[Need], parts: &mut [Vec<Piece>]) -> Result<u64, BackingError> {
+        loop {
+            let bytes = self.0.maker.missing_bytes(needs, parts);
+            let Some(role) = needs.first().filter(|_| bytes > 0).map(|need| need.role) else { return Ok(0) };
+            match self.0.books.charge(bytes, role) {
+                Ok(()) => return Ok(bytes),
+                Err(_) if self.take_parked(needs, parts) => {}
+                Err(refusal) => return Err(refusal),
+            }
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Parked<PhysicalHandle>> {
@@ -88,8 +93,13 @@ impl Source for Pool {
     }
 
     fn obtain(&self, needs: &[Need], supply: &mut Supply) -> Result<(), BackingError> {
-        supply.parts = self.take_parked(needs);
-        self.make(needs, supply)
+        let Shared { maker, books, .. } = &*self.0;
+        supply.parts = needs.iter().map(|_| Vec::new()).collect();
+        self.take_parked(needs, &mut supply.parts);
+        supply.owned_bytes = self.charge(needs, &mut supply.parts)?;
+        maker.complete(needs, &mut supply.parts).inspect_err(|_| {
+            books.refund(maker.missing_bytes(needs, &supply.parts));
+        })
     }
 
     /// New handles are given back and refunded. What the driver does not take stays, parked and charged, as do those that

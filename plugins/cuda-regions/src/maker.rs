@@ -5,6 +5,12 @@ use crate::source::{Need, Piece};
 use leasehold_cuda_driver::{Device, Fault, Properties};
 use leasehold_plugin_api::BackingError;
 
+/// `CUDA_ERROR_OUT_OF_MEMORY`.
+const OUT_OF_MEMORY: u32 = 2;
+
+/// From how many units on it is worth a call to ask first what is free.
+const MANY: u64 = 64;
+
 /// Makes handles of one unit each on one device.
 #[derive(Clone, Debug)]
 pub struct Maker {
@@ -44,6 +50,10 @@ impl Maker {
             fault.into_error(format!("no memory for {bytes} bytes"), fault.advice()).with_requested(bytes)
         };
         let _bound = self.device.bind().map_err(refuse)?;
+        if bytes > self.unit.saturating_mul(MANY) && self.device.memory().map_err(refuse)?.free < bytes {
+            // The same refusal as after all that is left was made, which others would lack meanwhile.
+            return Err(refuse(Fault::new("cuMemGetInfo", OUT_OF_MEMORY)));
+        }
         for (need, part) in needs.iter().zip(parts) {
             for _ in units_of(part)..need.units {
                 let handle = self.device.create(self.properties, self.unit).map_err(refuse)?;

@@ -111,6 +111,9 @@ impl DeviceOptions {
         if peer == self.device {
             return Err(refuse(format!("{peer} is the device itself")));
         }
+        if self.peers.iter().filter(|other| **other == peer).count() > 1 {
+            return Err(refuse(format!("{peer} is written twice")));
+        }
         let other = driver.device(peer)?;
         match other.can_reach(device) {
             Ok(true) => Ok(()),

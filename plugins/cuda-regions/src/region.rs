@@ -41,7 +41,15 @@ struct State {
     /// `None` once the addresses are given back.
     space: Option<Reservation>,
     contents: Contents<PhysicalHandle>,
+    under_way: UnderWay,
     life: Life,
+}
+
+/// What was begun on the device and nobody has waited for yet: it must end before anything is unmapped.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct UnderWay {
+    zeroing: bool,
+    copies: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,7 +75,12 @@ impl Region {
             fault.into_error(what, fault.advice()).with_requested(bytes)
         })?;
         let (base, unit, ordinals) = (space.base(), setting.unit, Arc::clone(&setting.ordinals));
-        let state = State { space: Some(space), contents: Contents::default(), life: Life::Open };
+        let state = State {
+            space: Some(space),
+            contents: Contents::default(),
+            under_way: UnderWay::default(),
+            life: Life::Open,
+        };
         Ok(Self { base, wanted, unit, ordinals, parting, state: Mutex::new(state) })
     }
 
@@ -103,24 +116,28 @@ impl Region {
         (end <= self.wanted.bytes).then_some(offset)
     }
 
-    /// Whether an address range lies within it and the addresses are its own still: once they are given back another region
-    /// may have them, while this one is on its way out of the books.
-    pub(crate) fn has(&self, address: Address, bytes: u64) -> bool {
-        self.offset_of(address, bytes).is_some() && self.lock().space.is_some()
+    /// Whether the addresses are its own still.
+    pub(crate) fn has_space(&self) -> bool {
+        self.lock().space.is_some()
     }
 
-    /// Lets nobody write any more, once all work on the device is done.
+    /// Lets nobody write any more, once all work on the device is done; `None` once the addresses are given back.
     pub(crate) fn seal(&self) -> Option<Result<(), Fault>> {
-        self.with_space(|space| {
+        let state = self.lock();
+        state.space.as_ref().map(|space| {
             let _bound = space.device().bind()?;
             space.device().wait_for_all()?;
             space.set_access(0, space.bytes(), &self.grants(Access::ReadOnly))
         })
     }
 
-    /// Runs something on the addresses, committed or not: the driver refuses what is not mapped.
-    pub(crate) fn with_space<T>(&self, act: impl FnOnce(&Reservation) -> Result<T, Fault>) -> Option<Result<T, Fault>> {
-        self.lock().space.as_ref().map(act)
+    /// Copies or fills something at the addresses, committed or not: the driver refuses what is not mapped. `None` once the
+    /// addresses are given back.
+    pub(crate) fn copy(&self, act: impl FnOnce(&Reservation) -> Result<(), Fault>) -> Option<Result<(), Fault>> {
+        let mut state = self.lock();
+        let outcome = state.space.as_ref().map(act);
+        state.under_way.copies |= outcome.as_ref().is_some_and(Result::is_err);
+        outcome
     }
 
     /// Keeps what was made for it, that nothing maps, and that could not be given back.
@@ -174,6 +191,19 @@ impl State {
         Ok(())
     }
 
+    /// Waits for what was begun in it.
+    fn finish_work(&mut self) -> Result<(), Fault> {
+        let Some(space) = &self.space else { return Ok(()) };
+        if self.under_way.zeroing {
+            space.device().wait_for_zeroing()?;
+        }
+        if self.under_way.copies {
+            space.device().wait_for_copies()?;
+        }
+        self.under_way = UnderWay::default();
+        Ok(())
+    }
+
     /// Unmaps a run of units in one call, and takes out what was there. A failure changes nothing that anybody sees.
     fn unmap_run(
         &mut self,
@@ -182,6 +212,7 @@ impl State {
         parting: Parting,
         returns: &mut Returns,
     ) -> Result<(), Fault> {
+        self.finish_work()?;
         let Some(space) = &self.space else { return Err(ended("cuMemUnmap")) };
         if parting == Parting::BeforeUnmapping {
             for held in self.contents.handles_in(run) {

@@ -166,47 +166,42 @@ impl DeviceRegions {
         if returned.is_empty() { 0 } else { self.source.take_back(returned) }
     }
 
-    /// Copies device memory out; waits for it.
+    /// Copies device memory out.
     pub(crate) fn read(&self, from: Address, into: &mut [u8]) -> Result<(), BackingError> {
         let bytes = u64::try_from(into.len()).unwrap_or(u64::MAX);
-        self.on_bytes(from, bytes, |space, offset| space.span(offset, bytes)?.read(into))
+        self.copy(from, bytes, |space, offset| space.span(offset, bytes)?.read(into))
     }
 
-    /// Copies device memory in; waits for it.
+    /// Copies device memory in.
     pub(crate) fn write(&self, to: Address, bytes: &[u8]) -> Result<(), BackingError> {
         let length = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
-        self.on_bytes(to, length, |space, offset| space.span(offset, length)?.write(bytes))?;
-        self.wait_for(to, length)
+        self.copy(to, length, |space, offset| space.span(offset, length)?.write(bytes))
     }
 
-    /// Sets device memory; waits for it.
+    /// Sets device memory.
     pub(crate) fn fill(&self, to: Address, bytes: u64, value: u8) -> Result<(), BackingError> {
-        self.on_bytes(to, bytes, |space, offset| space.span(offset, bytes)?.fill(value))?;
-        self.wait_for(to, bytes)
+        self.copy(to, bytes, |space, offset| space.span(offset, bytes)?.fill(value))
     }
 
-    /// Waits until what was written is there.
-    fn wait_for(&self, address: Address, bytes: u64) -> Result<(), BackingError> {
-        self.device().wait_for_default_stream().map_err(|fault| {
-            let what = format!("{bytes} bytes at {address} may not have arrived");
-            fault.into_error(what, fault.advice())
-        })
-    }
-
-    fn on_bytes(
+    /// Copies or fills some bytes of whichever region has them. No lock but the region's is held meanwhile.
+    fn copy(
         &self,
         address: Address,
         bytes: u64,
         act: impl FnOnce(&Reservation, u64) -> Result<(), Fault>,
     ) -> Result<(), BackingError> {
-        let holds = |region: &Region| region.has(address, bytes);
-        let found = self.regions.find_where(holds).or_else(|| self.allocations.find_where(holds));
-        if let Some(region) = found {
-            return on_region(&region, address, bytes, act);
+        if bytes == 0 {
+            return Ok(());
         }
-        let prefix = self.prefixes.find_where(|prefix| holds(&prefix.window));
-        let prefix = prefix.ok_or_else(|| nowhere(address, bytes))?;
-        on_region(&prefix.window, address, bytes, act)
+        let holds = |region: &Region| region.offset_of(address, bytes).is_some();
+        // A region on its way out of the books may name addresses that another one has by now.
+        let regions = self.regions.all_where(holds).into_iter().chain(self.allocations.all_where(holds));
+        if let Some(region) = regions.into_iter().find(|region| region.has_space()) {
+            return copy_in_region(&region, address, bytes, act);
+        }
+        let prefixes = self.prefixes.all_where(|prefix| holds(&prefix.window));
+        let prefix = prefixes.into_iter().find(|prefix| prefix.window.has_space());
+        copy_in_region(&prefix.ok_or_else(|| nowhere(address, bytes))?.window, address, bytes, act)
     }
 }
 
@@ -227,19 +222,24 @@ impl Unfilled {
     }
 }
 
-/// Runs something on some bytes of a region.
-pub(crate) fn on_region(
+/// `CUDA_ERROR_INVALID_VALUE`: of a copy, that its bytes are not mapped, or not to be written.
+const INVALID_VALUE: u32 = 1;
+
+fn copy_in_region(
     region: &Region,
     address: Address,
     bytes: u64,
     act: impl FnOnce(&Reservation, u64) -> Result<(), Fault>,
 ) -> Result<(), BackingError> {
     let offset = region.offset_of(address, bytes).ok_or_else(|| nowhere(address, bytes))?;
-    let outcome = region.with_space(|space| act(space, offset)).ok_or_else(|| nowhere(address, bytes))?;
+    let outcome = region.copy(|space| act(space, offset)).ok_or_else(|| nowhere(address, bytes))?;
     outcome.map_err(|fault| {
-        let kind = if fault.kind() == ErrorKind::Internal { ErrorKind::InvalidRequest } else { fault.kind() };
-        let what = format!("{bytes} bytes at {address} not copied");
-        fault.into_error_of(kind, what, "name bytes that are committed, and write to none that are sealed")
+        let what = format!("{bytes} bytes at {address} not copied, or not all of them");
+        if fault.code != INVALID_VALUE {
+            return fault.into_error(what, fault.advice());
+        }
+        let advice = "name bytes that are committed, and write to none that are sealed";
+        fault.into_error_of(ErrorKind::InvalidRequest, what, advice)
     })
 }
 

@@ -33,6 +33,10 @@ impl<'a, T> LockedParts<'a, T> {
         self.0.iter().flat_map(|group| group.parts.iter().map(|part| (&group.region, part)))
     }
 
+    fn regions(&mut self) -> impl Iterator<Item = &mut OpenRegion<'a>> {
+        self.0.iter_mut().map(|group| &mut group.region)
+    }
+
     fn check(&self, rule: impl Fn(&OpenRegion<'a>, &T) -> Result<(), BackingError>) -> Result<(), BackingError> {
         self.iter().try_for_each(|(region, part)| rule(region, part))
     }

@@ -58,7 +58,7 @@ pub(crate) struct BookCounts {
     /// References that `cuMemRelease` has to end.
     pub(crate) handle_references: u64,
     pub(crate) allocations: u64,
-    pub(crate) events: u64,
+    pub(crate) streams: u64,
     /// Retains of primary contexts that are not released.
     pub(crate) context_retains: u64,
     /// Bytes in use on all devices.

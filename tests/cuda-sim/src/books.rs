@@ -28,7 +28,7 @@ impl Simulation {
             physical: number(memory.physical.len()),
             handle_references: memory.physical.values().map(|physical| physical.references).sum(),
             allocations: number(memory.allocations.len()),
-            events: number(self.events.len()),
+            streams: number(self.streams.count()),
             context_retains: self.contexts.retains(),
             bytes: (0..16).map(|device| memory.used(device)).sum(),
             violations: number(memory.violations.len()),
@@ -57,7 +57,8 @@ impl Simulation {
             "allocations": allocations.map(|(base, allocation)| json!({
                 "base": base, "bytes": allocation.requested, "device": allocation.device,
             })).collect::<Vec<_>>(),
-            "events": self.events.len(),
+            "streams": self.streams.count(),
+            "under_way": self.streams.works(),
             "calls": self.calls.0,
             "violations": memory.violations,
         })

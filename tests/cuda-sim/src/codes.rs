@@ -21,6 +21,7 @@ impl Code {
     pub(crate) const ILLEGAL_ADDRESS: Code = Code(700);
     pub(crate) const CONTEXT_IS_DESTROYED: Code = Code(709);
     pub(crate) const NOT_SUPPORTED: Code = Code(801);
+    pub(crate) const STREAM_CAPTURE_UNSUPPORTED: Code = Code(900);
     pub(crate) const UNKNOWN: Code = Code(999);
 
     /// Its name, where it is one that tests use: CUDA Driver API, `CUresult`.
@@ -29,7 +30,7 @@ impl Code {
     }
 }
 
-const NAMES: [(u32, &CStr); 21] = [
+const NAMES: [(u32, &CStr); 22] = [
     (0, c"CUDA_SUCCESS"),
     (1, c"CUDA_ERROR_INVALID_VALUE"),
     (2, c"CUDA_ERROR_OUT_OF_MEMORY"),
@@ -50,5 +51,6 @@ const NAMES: [(u32, &CStr); 21] = [
     (801, c"CUDA_ERROR_NOT_SUPPORTED"),
     (803, c"CUDA_ERROR_SYSTEM_DRIVER_MISMATCH"),
     (804, c"CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE"),
+    (900, c"CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED"),
     (999, c"CUDA_ERROR_UNKNOWN"),
 ];

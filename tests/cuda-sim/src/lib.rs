@@ -35,6 +35,7 @@ mod plans;
 mod settings;
 mod simulation;
 mod store;
+mod streams;
 
 #[cfg(test)]
 mod tests;

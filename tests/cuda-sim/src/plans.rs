@@ -38,6 +38,17 @@ impl Plans {
         self.0.push(Plan { function: function.to_owned(), remaining: nth.max(1), lasting, code });
     }
 
+    /// What a text plans: a function, the how-manieth call and a code, for once.
+    pub(crate) fn of_text(text: &str) -> Self {
+        let mut plans = Self::default();
+        if let [function, nth, code] = text.split_whitespace().collect::<Vec<_>>()[..]
+            && let (Ok(nth), Ok(code)) = (nth.parse(), code.parse())
+        {
+            plans.add(function, nth, Lasting::Once, Code(code));
+        }
+        plans
+    }
+
     pub(crate) fn clear(&mut self) {
         self.0.clear();
     }

@@ -6,7 +6,7 @@ use crate::contexts::{self, ContextId, Contexts, Unusable};
 use crate::memory::{Memory, Wish};
 use crate::plans::Plans;
 use crate::settings::Settings;
-use std::collections::BTreeMap;
+use crate::streams::{self, StreamId, Streams, Touched};
 
 /// What a call needs before it can do anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,9 +26,7 @@ pub(crate) struct Simulation {
     pub(crate) initialised: bool,
     pub(crate) contexts: Contexts,
     pub(crate) memory: Memory,
-    /// Events by their handles, with the device of each.
-    pub(crate) events: BTreeMap<u64, i32>,
-    pub(crate) events_made: u64,
+    pub(crate) streams: Streams,
     pub(crate) calls: Calls,
     pub(crate) plans: Plans,
 }
@@ -40,8 +38,7 @@ impl Simulation {
             initialised: false,
             contexts: Contexts::default(),
             memory: Memory::default(),
-            events: BTreeMap::new(),
-            events_made: 0,
+            streams: Streams::default(),
             calls: Calls::default(),
             plans: Plans::default(),
         }
@@ -62,8 +59,47 @@ impl Simulation {
         if need != Need::Nothing && !self.initialised {
             return Err(Code::NOT_INITIALIZED);
         }
+        if need == Need::Context && self.streams.is_capturing && !streams::is_relaxed() {
+            self.memory.violation(format!("{function}: unsafe while another thread captures a graph"));
+            return Err(Code::STREAM_CAPTURE_UNSUPPORTED);
+        }
         let device = if need == Need::Context { self.current_device(function)? } else { -1 };
         act(self, device)
+    }
+
+    /// A dead stream is undefined; one of another context is refused.
+    pub(crate) fn check_stream(&mut self, function: &str, stream: StreamId, device: i32) -> Answer<()> {
+        match self.streams.device_of(stream) {
+            Ok(owner) if owner.is_none_or(|owner| owner == device) => Ok(()),
+            Ok(_) => Err(Code::INVALID_HANDLE),
+            Err(code) => {
+                self.memory.violation(format!("{function}: {stream:#x} is no live stream"));
+                Err(code)
+            }
+        }
+    }
+
+    /// Begins work on a stream, after what it does was done. What it touches must not be under way on another one.
+    pub(crate) fn begin(
+        &mut self,
+        function: &'static str,
+        (stream, device): (StreamId, i32),
+        (base, bytes, wish): (u64, u64, Wish),
+    ) -> Answer<()> {
+        let pieces = self.memory.pieces(device, base, bytes, wish)?;
+        let touched = Touched { base, bytes, pieces, wish };
+        if let Some(other) = self.streams.begin(function, stream, device, touched) {
+            let text = format!("{function}: {bytes} bytes at {base:#x} while {other} is under way on another stream");
+            self.memory.violation(text);
+        }
+        Ok(())
+    }
+
+    /// Ending what work under way touches is undefined.
+    pub(crate) fn check_idle(&mut self, function: &str, base: u64, bytes: u64) {
+        if let Some(other) = self.streams.under_way(base, bytes) {
+            self.memory.violation(format!("{function}: {bytes} bytes at {base:#x} while {other} is under way there"));
+        }
     }
 
     /// The device of the context that is current on this thread.
@@ -114,7 +150,7 @@ impl Simulation {
         Ok(())
     }
 
-    /// `cuDevicePrimaryCtxRelease`: with its last user the context ends, and its allocations and events with it.
+    /// `cuDevicePrimaryCtxRelease`: with its last user the context ends, and its allocations and streams with it.
     pub(crate) fn release_context(&mut self, device: i32) -> Answer<()> {
         self.check_device(device)?;
         match self.contexts.release(device) {
@@ -138,7 +174,7 @@ impl Simulation {
 
     fn end_context(&mut self, device: i32) {
         self.memory.end_allocations(device);
-        self.events.retain(|_, owner| *owner != device);
+        self.streams.end_device(device);
     }
 
     /// What a kernel's load or store does: where its device may not, the context is poisoned: CUDA Driver API,
@@ -155,7 +191,7 @@ impl Simulation {
 
     /// Starts over, where nothing is live.
     pub(crate) fn reset(&mut self, settings: Settings) -> Answer<()> {
-        if !self.memory.is_empty() || self.contexts.retains() > 0 || !self.events.is_empty() {
+        if !self.memory.is_empty() || self.contexts.retains() > 0 || self.streams.count() > 0 {
             return Err(Code::ILLEGAL_STATE);
         }
         // Contexts stay known, so that one of the time before is still told to be dead.

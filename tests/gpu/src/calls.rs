@@ -1,12 +1,22 @@
 //! What each call of the driver costs, one granule at a time.
 
 use crate::hosts::Settings;
-use crate::table::{Table, spread};
+use crate::table::{Table, Trouble, spread};
 use leasehold_cuda_driver::{Access, Fault, Grant, PhysicalHandle, Reservation};
 use std::time::{Duration, Instant};
 
 /// Granules that are made, mapped and taken away.
 const GRANULES: u64 = 256;
+
+/// The calls that are timed.
+const CALLS: [&str; 6] = [
+    "cuMemCreate",
+    "cuMemMap",
+    "cuMemSetAccess",
+    "cuMemsetD8Async of a granule, waited for",
+    "cuMemUnmap",
+    "cuMemRelease",
+];
 
 fn timed<T>(times: &mut Vec<Duration>, call: impl FnOnce() -> Result<T, Fault>) -> Result<T, Fault> {
     let begin = Instant::now();
@@ -16,44 +26,54 @@ fn timed<T>(times: &mut Vec<Duration>, call: impl FnOnce() -> Result<T, Fault>) 
 }
 
 pub(crate) fn measure(settings: &Settings, table: &mut Table) {
-    if let Err(fault) = each_call(settings, table) {
-        table.add("cost of the driver's calls", format!("not measured: {fault}"));
+    match each_call(settings) {
+        Ok(times) => CALLS.into_iter().zip(times).for_each(|(name, times)| table.add(name, Ok(spread(times)))),
+        Err(fault) => table.add("cost of the driver's calls", Err(Trouble::from(fault))),
     }
 }
 
-fn each_call(settings: &Settings, table: &mut Table) -> Result<(), Fault> {
+fn each_call(settings: &Settings) -> Result<[Vec<Duration>; 6], Fault> {
+    let _bound = settings.device.bind()?;
+    let space = settings.device.reserve(GRANULES * settings.granule, settings.granule)?;
+    let (mut times, mut handles) = ([const { Vec::new() }; 6], Vec::new());
+    let grown = grow(settings, &space, &mut times, &mut handles);
+    let shrunk = shrink(settings, &space, &mut times, handles);
+    let closed = space.close().map_err(|(_, fault): (Reservation, Fault)| fault);
+    grown.and(shrunk).and(closed).map(|()| times)
+}
+
+fn grow(
+    settings: &Settings,
+    space: &Reservation,
+    [creates, maps, accesses, fills, ..]: &mut [Vec<Duration>; 6],
+    handles: &mut Vec<PhysicalHandle>,
+) -> Result<(), Fault> {
     let Settings { device, properties, granule, .. } = settings;
-    let _bound = device.bind()?;
-    let space = device.reserve(GRANULES * granule, *granule)?;
     let grants = [Grant { ordinal: device.ordinal(), access: Access::ReadWrite }];
-    let (mut creates, mut maps, mut accesses, mut fills) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-    let (mut unmaps, mut releases) = (Vec::new(), Vec::new());
-    let mut handles = Vec::new();
     for index in 0..GRANULES {
         let offset = index * granule;
-        let handle = timed(&mut creates, || device.create(*properties, *granule))?;
-        timed(&mut maps, || space.map(offset, &handle))?;
-        timed(&mut accesses, || space.set_access(offset, *granule, &grants))?;
-        timed(&mut fills, || {
-            space.span(offset, *granule)?.fill(0)?;
-            device.wait_for_default_stream()
-        })?;
+        let handle = timed(creates, || device.create(*properties, *granule))?;
+        timed(maps, || space.map(offset, &handle))?;
         handles.push(handle);
+        timed(accesses, || space.set_access(offset, *granule, &grants))?;
+        timed(fills, || {
+            space.span(offset, *granule)?.zero()?;
+            device.wait_for_zeroing()
+        })?;
     }
-    for (index, handle) in (0..GRANULES).zip(handles) {
-        timed(&mut unmaps, || space.unmap(index * granule, *granule))?;
-        timed(&mut releases, || handle.close().map_err(|(_, fault): (PhysicalHandle, Fault)| fault))?;
-    }
-    space.close().map_err(|(_, fault): (Reservation, Fault)| fault)?;
-    for (name, times) in [
-        ("cuMemCreate", creates),
-        ("cuMemMap", maps),
-        ("cuMemSetAccess", accesses),
-        ("cuMemsetD8 of a granule, waited for", fills),
-        ("cuMemUnmap", unmaps),
-        ("cuMemRelease", releases),
-    ] {
-        table.add(name, spread(times));
+    Ok(())
+}
+
+/// Takes away what is mapped, however far that went.
+fn shrink(
+    settings: &Settings,
+    space: &Reservation,
+    [.., unmaps, releases]: &mut [Vec<Duration>; 6],
+    handles: Vec<PhysicalHandle>,
+) -> Result<(), Fault> {
+    for (index, handle) in (0..).zip(handles) {
+        timed(unmaps, || space.unmap(index * settings.granule, settings.granule))?;
+        timed(releases, || handle.close().map_err(|(_, fault): (PhysicalHandle, Fault)| fault))?;
     }
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! The device under check, and hosts with one backing on it.
 
-use leasehold::{BackingHandle, Domain, Host, HostBuilder};
+use leasehold::{BackingHandle, Domain, Error, Host, HostBuilder};
 use leasehold_cuda_driver::{Device, Driver, Properties};
 use leasehold_plugin_api::{Backing, BackingError, HostServices, OptionValue, Options};
 use leasehold_tests::fault::linked_in;
@@ -60,9 +60,9 @@ impl Settings {
     }
 
     /// A host with that backing.
-    pub(crate) fn host(&self, name: &'static str) -> (Host, BackingHandle) {
-        let host = self.builder(name).load().expect("needs nothing else");
-        let backing = host.backing(name).unwrap_or_else(|error| panic!("{name}: {error}"));
-        (host, backing)
+    pub(crate) fn host(&self, name: &'static str) -> Result<(Host, BackingHandle), Error> {
+        let host = self.builder(name).load()?;
+        let backing = host.backing(name)?;
+        Ok((host, backing))
     }
 }

@@ -13,7 +13,9 @@ pub struct Books {
     pub mappings: Vec<MappingBooks>,
     pub handles: Vec<HandleBooks>,
     pub allocations: Vec<AllocationBooks>,
-    pub events: u64,
+    pub streams: u64,
+    /// Works that nobody has waited for.
+    pub under_way: u64,
     /// How often each function was called, by its symbol, since the last reset.
     pub calls: BTreeMap<String, u64>,
     /// What somebody did that the documentation leaves undefined.
@@ -32,7 +34,7 @@ pub struct Counts {
     pub physical: u64,
     pub handle_references: u64,
     pub allocations: u64,
-    pub events: u64,
+    pub streams: u64,
     pub context_retains: u64,
     pub bytes: u64,
     pub violations: u64,
@@ -104,7 +106,10 @@ impl Books {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         let memory = self.reservations.len() + self.mappings.len() + self.handles.len() + self.allocations.len();
-        memory == 0 && self.events == 0 && self.devices.iter().all(|device| device.context_retains == 0)
+        memory == 0
+            && self.streams == 0
+            && self.under_way == 0
+            && self.devices.iter().all(|device| device.context_retains == 0)
     }
 
     /// How often a function was called since the last reset, by its symbol, such as `cuMemAlloc_v2`.

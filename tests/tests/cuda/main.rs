@@ -9,3 +9,4 @@ mod devices;
 mod faults;
 mod same;
 mod setup;
+mod streams;

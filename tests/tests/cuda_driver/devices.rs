@@ -84,7 +84,6 @@ fn eight_threads_without_a_context_work_on_one_device() {
                 for _ in 0..4 {
                     let (space, memory) = mapped(device, 1);
                     space.span(0, GRANULE).unwrap().fill(thread).unwrap();
-                    device.wait_for_default_stream().unwrap();
                     assert!(leasehold_tests::is_all(&read(&space, 0, GRANULE), thread));
                     end(space, memory);
                     assert_eq!(simulator.current_context(), 0, "nothing is left current");

@@ -111,23 +111,47 @@ fn after_the_context_is_gone_calls_and_drops_fail_in_words() {
     assert_eq!(fault.code, 709);
     let before = troubles().drops_failed;
     drop((space, memory, device));
-    assert_eq!(troubles().drops_failed, before + 2);
+    assert_eq!(troubles().drops_failed, before + 3, "addresses, memory and streams");
     let books = simulator.books();
     assert_eq!(books.violations, [""; 0]);
     assert_eq!(books.devices[0].context_retains, 0, "the retain is given back all the same");
 }
 
 #[test]
-fn waiting_makes_an_event_and_ends_it() {
+fn a_wait_that_fails_is_told_by_whatever_waited() {
     let simulator = Simulator::start();
     let device = device(&simulator, 0);
-    device.wait_for_default_stream().unwrap();
-    for function in ["cuEventCreate", "cuEventRecord", "cuEventSynchronize"] {
-        simulator.plan(function, 1, Lasting::Once, 700);
-        let fault = device.wait_for_default_stream().unwrap_err();
-        assert_eq!((fault.call, fault.kind()), (function, ErrorKind::DeviceLost));
+    let allocation = device.allocate(64).unwrap();
+    let span = allocation.span(0, 64).unwrap();
+    let waits: [&dyn Fn() -> Result<(), Fault>; 5] = [
+        &|| device.wait_for_zeroing(),
+        &|| device.wait_for_copies(),
+        &|| span.fill(1),
+        &|| span.write(&[2; 64]),
+        &|| span.read(&mut [0; 64]),
+    ];
+    for wait in waits {
+        simulator.plan("cuStreamSynchronize", 1, Lasting::Once, 700);
+        let fault = wait().unwrap_err();
+        assert_eq!((fault.call, fault.kind()), ("cuStreamSynchronize", ErrorKind::DeviceLost));
+        device.wait_for_copies().unwrap();
     }
-    assert_eq!(simulator.books().events, 0);
+    simulator.plan("cuMemsetD8Async", 1, Lasting::Once, 1);
+    assert_eq!(span.fill(1).unwrap_err(), Fault::new("cuMemsetD8Async", 1));
+    allocation.close().unwrap();
     drop(device);
+    simulator.finish();
+}
+
+#[test]
+fn a_context_whose_streams_can_not_be_made_is_released() {
+    let simulator = Simulator::start();
+    let driver = Driver::open(Some(&Simulator::path())).unwrap();
+    for nth in [1, 2] {
+        simulator.plan("cuStreamCreate", nth, Lasting::Once, 2);
+        let error = driver.device(0).unwrap_err();
+        assert!(error.message().contains("cuStreamCreate failed: CUDA_ERROR_OUT_OF_MEMORY (2)"), "{error}");
+        assert!(simulator.books().is_empty(), "{nth}");
+    }
     simulator.finish();
 }

@@ -12,7 +12,6 @@ fn memory_is_reserved_mapped_written_aliased_unmapped_and_freed() {
     alias.map(GRANULE, &first).unwrap();
     alias.set_access(GRANULE, 2 * GRANULE, &[grant(&device, Access::ReadOnly)]).unwrap();
     space.span(100, 4).unwrap().write(b"here").unwrap();
-    device.wait_for_default_stream().unwrap();
     assert_eq!(read(&alias, GRANULE + 100, 4), b"here");
     assert_eq!(alias.access(2 * GRANULE, 0).unwrap(), Some(Access::ReadOnly));
     assert_eq!(space.access(0, 0).unwrap(), Some(Access::ReadWrite));
@@ -41,8 +40,8 @@ fn a_write_into_a_read_only_mapping_is_refused_and_the_context_lives() {
     let (space, memory) = mapped(&device, 1);
     space.span(0, 8).unwrap().fill(1).unwrap();
     space.set_access(0, GRANULE, &[grant(&device, Access::ReadOnly)]).unwrap();
-    assert_eq!(space.span(0, 8).unwrap().fill(2).unwrap_err(), Fault::new("cuMemsetD8", 1));
-    assert_eq!(space.span(0, 8).unwrap().write(&[2; 8]).unwrap_err(), Fault::new("cuMemcpyHtoD", 1));
+    assert_eq!(space.span(0, 8).unwrap().fill(2).unwrap_err(), Fault::new("cuMemsetD8Async", 1));
+    assert_eq!(space.span(0, 8).unwrap().write(&[2; 8]).unwrap_err(), Fault::new("cuMemcpyHtoDAsync", 1));
     assert_eq!(read(&space, 0, 8), [1; 8]);
     end(space, memory);
     drop(device);
@@ -76,12 +75,12 @@ fn read_only_support_is_found_out_and_leaves_nothing() {
     let simulator = Simulator::start();
     let device = device(&simulator, 0);
     let properties = Properties::of_device(0);
-    assert_eq!(device.probe_read_only(properties).unwrap(), ReadOnlySupport::Enforced);
+    assert_eq!(device.probe_read_only(properties, &[0]).unwrap(), ReadOnlySupport::Enforced);
     simulator.set("read_only", 0);
-    assert_eq!(device.probe_read_only(properties).unwrap(), ReadOnlySupport::Missing);
+    assert_eq!(device.probe_read_only(properties, &[0]).unwrap(), ReadOnlySupport::Missing);
     for function in ["cuMemCreate", "cuMemAddressReserve", "cuMemMap", "cuMemSetAccess"] {
         simulator.plan(function, 1, Lasting::Once, 2);
-        assert_eq!(device.probe_read_only(properties).unwrap_err().code, 2, "{function}");
+        assert_eq!(device.probe_read_only(properties, &[0]).unwrap_err().code, 2, "{function}");
     }
     drop(device);
     simulator.finish();
@@ -113,7 +112,7 @@ fn ranges_that_leave_their_owner_never_reach_the_driver() {
     assert_eq!(space.span(u64::MAX, 2).unwrap_err().code, 1);
     assert_eq!(space.unmap(0, GRANULE + 1).unwrap_err(), Fault::new("cuMemUnmap", 1));
     assert_eq!(space.map(GRANULE, &memory).unwrap_err(), Fault::new("cuMemMap", 1));
-    assert_eq!(space.span(0, 4).unwrap().write(b"four!").unwrap_err(), Fault::new("cuMemcpyHtoD", 1));
+    assert_eq!(space.span(0, 4).unwrap().write(b"four!").unwrap_err(), Fault::new("cuMemcpyHtoDAsync", 1));
     let part = space.span(0, 8).unwrap();
     assert_eq!(part.copy_from(&space.span(4, 8).unwrap()).unwrap_err().code, 1, "they overlap");
     space.span(GRANULE, 0).unwrap().write(&[]).unwrap();

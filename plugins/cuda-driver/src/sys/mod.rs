@@ -24,11 +24,17 @@ pub(crate) mod raw {
     };
 }
 
-/// `CUcontext` and `CUevent`: pointers that only the driver follows.
+/// `CUcontext` and `CUstream`: pointers that only the driver follows.
 pub(crate) type Opaque = *mut c_void;
 
 /// `CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED`.
 pub(crate) const VIRTUAL_MEMORY_SUPPORTED: c_int = 102;
+
+/// `CU_STREAM_NON_BLOCKING`: neither waits for the default stream nor is waited for by it.
+pub(crate) const NON_BLOCKING: c_uint = 1;
+
+/// `CU_STREAM_CAPTURE_MODE_RELAXED`.
+pub(crate) const RELAXED: c_uint = 2;
 
 /// A code as the outcome of a call.
 fn outcome(call: &'static str, code: c_uint) -> Result<(), Fault> {

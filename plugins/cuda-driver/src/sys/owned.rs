@@ -85,64 +85,66 @@ impl Calls {
         outcome(named::free, unsafe { (self.free)(base.get()) })
     }
 
+    /// Begins it on the stream. Where it began, the bytes may still be read after it answers.
+    ///
     /// # Safety
     ///
-    /// As many bytes as `from` has, from `to` on, are the device's, and the caller's.
-    pub(crate) unsafe fn copy_in(&self, to: Address, from: &[u8]) -> Result<(), Fault> {
-        // SAFETY: the function (1, 2), with a slice that lives; the target is the caller's.
-        outcome(named::copy_in, unsafe { (self.copy_in)(to.get(), from.as_ptr(), from.len()) })
+    /// As many bytes as `from` has, from `to` on, are the device's, and the caller's. The stream is live, of the context
+    /// that is current, and is waited for before either range is used otherwise or ends.
+    pub(crate) unsafe fn copy_in(&self, to: Address, from: &[u8], stream: Opaque) -> Result<(), Fault> {
+        // SAFETY: the function (1, 2), with a slice that lives until the stream was waited for; the rest is the caller's.
+        outcome(named::copy_in, unsafe { (self.copy_in)(to.get(), from.as_ptr(), from.len(), stream) })
     }
 
+    /// Begins it on the stream.
+    ///
     /// # Safety
     ///
-    /// As many bytes as `to` has, from `from` on, are the device's, and the caller's.
-    pub(crate) unsafe fn copy_out(&self, to: &mut [u8], from: Address) -> Result<(), Fault> {
-        // SAFETY: the function (1, 2), which has written when it returns, with a slice that lives and is nobody else's;
-        // the source is the caller's.
-        outcome(named::copy_out, unsafe { (self.copy_out)(to.as_mut_ptr(), from.get(), to.len()) })
+    /// As many bytes as `to` has, from `from` on, are the device's, and the caller's. The stream is live, of the context
+    /// that is current, and is waited for before either range is used otherwise or ends.
+    pub(crate) unsafe fn copy_out(&self, to: &mut [u8], from: Address, stream: Opaque) -> Result<(), Fault> {
+        // SAFETY: the function (1, 2), with a slice that lives and is nobody else's until the stream was waited for; the
+        // rest is the caller's.
+        outcome(named::copy_out, unsafe { (self.copy_out)(to.as_mut_ptr(), from.get(), to.len(), stream) })
     }
 
+    /// Begins it on the stream.
+    ///
     /// # Safety
     ///
-    /// Both ranges are devices', and the caller's.
-    pub(crate) unsafe fn copy(&self, to: Address, from: Address, bytes: u64) -> Result<(), Fault> {
+    /// Both ranges are devices', and the caller's. The stream is live, and of the context that is current.
+    pub(crate) unsafe fn copy(&self, to: Address, from: Address, bytes: u64, stream: Opaque) -> Result<(), Fault> {
         let bytes = length(named::copy, bytes)?;
-        // SAFETY: the function (1, 2); both ranges are the caller's.
-        outcome(named::copy, unsafe { (self.copy)(to.get(), from.get(), bytes) })
+        // SAFETY: the function (1, 2); ranges and stream are the caller's.
+        outcome(named::copy, unsafe { (self.copy)(to.get(), from.get(), bytes, stream) })
     }
 
+    /// Begins it on the stream.
+    ///
     /// # Safety
     ///
-    /// The range is the device's, and the caller's.
-    pub(crate) unsafe fn fill(&self, to: Address, bytes: u64, byte: u8) -> Result<(), Fault> {
+    /// The range is the device's, and the caller's. The stream is live, and of the context that is current.
+    pub(crate) unsafe fn fill(&self, to: Address, bytes: u64, byte: u8, stream: Opaque) -> Result<(), Fault> {
         let bytes = length(named::fill, bytes)?;
-        // SAFETY: the function (1, 2); the range is the caller's.
-        outcome(named::fill, unsafe { (self.fill)(to.get(), byte, bytes) })
+        // SAFETY: the function (1, 2); range and stream are the caller's.
+        outcome(named::fill, unsafe { (self.fill)(to.get(), byte, bytes, stream) })
     }
 
-    /// Records it on the default stream.
+    /// Waits until what was begun on it is done.
     ///
     /// # Safety
     ///
-    /// The event is live, and of the context that is current.
-    pub(crate) unsafe fn record_event(&self, event: Opaque) -> Result<(), Fault> {
-        // SAFETY: the function (1, 2), with the default stream; the event is the caller's.
-        outcome(named::record_event, unsafe { (self.record_event)(event, std::ptr::null_mut()) })
-    }
-
-    /// # Safety
-    ///
-    /// The event is live.
-    pub(crate) unsafe fn await_event(&self, event: Opaque) -> Result<(), Fault> {
-        // SAFETY: the function (1, 2); the event is the caller's.
-        outcome(named::await_event, unsafe { (self.await_event)(event) })
+    /// The stream is live, and of the context that is current.
+    pub(crate) unsafe fn await_stream(&self, stream: Opaque) -> Result<(), Fault> {
+        // SAFETY: the function (1, 2); the stream is the caller's.
+        outcome(named::await_stream, unsafe { (self.await_stream)(stream) })
     }
 
     /// # Safety
     ///
-    /// The event is live, and the caller's to end.
-    pub(crate) unsafe fn destroy_event(&self, event: Opaque) -> Result<(), Fault> {
-        // SAFETY: the function (1, 2); the event is the caller's to end.
-        outcome(named::destroy_event, unsafe { (self.destroy_event)(event) })
+    /// The stream is live, and the caller's to end.
+    pub(crate) unsafe fn destroy_stream(&self, stream: Opaque) -> Result<(), Fault> {
+        // SAFETY: the function (1, 2); the stream is the caller's to end.
+        outcome(named::destroy_stream, unsafe { (self.destroy_stream)(stream) })
     }
 }

@@ -145,10 +145,17 @@ impl Calls {
         Ok(Address::new(address))
     }
 
-    pub(crate) fn create_event(&self, flags: c_uint) -> Result<Opaque, Fault> {
-        let mut event = std::ptr::null_mut();
+    pub(crate) fn create_stream(&self, flags: c_uint) -> Result<NonNull<c_void>, Fault> {
+        let mut stream = std::ptr::null_mut();
         // SAFETY: the function (1, 2), with an out-parameter that lives; it checks the flags.
-        outcome(named::create_event, unsafe { (self.create_event)(&raw mut event, flags) })?;
-        Ok(event)
+        outcome(named::create_stream, unsafe { (self.create_stream)(&raw mut stream, flags) })?;
+        NonNull::new(stream).ok_or(Fault::new(named::create_stream, code::INVALID_VALUE))
+    }
+
+    /// Says how this thread minds graphs that others capture, and answers how it did before.
+    pub(crate) fn exchange_capture_mode(&self, mut mode: c_uint) -> Result<c_uint, Fault> {
+        // SAFETY: the function (1, 2), with a parameter that lives; it checks the value.
+        outcome(named::exchange_capture_mode, unsafe { (self.exchange_capture_mode)(&raw mut mode) })?;
+        Ok(mode)
     }
 }

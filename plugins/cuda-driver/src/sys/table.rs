@@ -90,14 +90,14 @@ calls! {
     access: "cuMemGetAccess", cuMemGetAccess, (*mut c_ulonglong, *const raw::CUmemLocation, c_ulonglong);
     allocate: "cuMemAlloc", cuMemAlloc_v2, (*mut c_ulonglong, usize);
     free: "cuMemFree", cuMemFree_v2, (c_ulonglong);
-    copy_in: "cuMemcpyHtoD", cuMemcpyHtoD_v2, (c_ulonglong, *const u8, usize);
-    copy_out: "cuMemcpyDtoH", cuMemcpyDtoH_v2, (*mut u8, c_ulonglong, usize);
-    copy: "cuMemcpyDtoD", cuMemcpyDtoD_v2, (c_ulonglong, c_ulonglong, usize);
-    fill: "cuMemsetD8", cuMemsetD8_v2, (c_ulonglong, c_uchar, usize);
-    create_event: "cuEventCreate", cuEventCreate, (*mut Opaque, c_uint);
-    record_event: "cuEventRecord", cuEventRecord, (Opaque, Opaque);
-    await_event: "cuEventSynchronize", cuEventSynchronize, (Opaque);
-    destroy_event: "cuEventDestroy", cuEventDestroy_v2, (Opaque);
+    copy_in: "cuMemcpyHtoDAsync", cuMemcpyHtoDAsync_v2, (c_ulonglong, *const u8, usize, Opaque);
+    copy_out: "cuMemcpyDtoHAsync", cuMemcpyDtoHAsync_v2, (*mut u8, c_ulonglong, usize, Opaque);
+    copy: "cuMemcpyDtoDAsync", cuMemcpyDtoDAsync_v2, (c_ulonglong, c_ulonglong, usize, Opaque);
+    fill: "cuMemsetD8Async", cuMemsetD8Async, (c_ulonglong, c_uchar, usize, Opaque);
+    create_stream: "cuStreamCreate", cuStreamCreate, (*mut Opaque, c_uint);
+    await_stream: "cuStreamSynchronize", cuStreamSynchronize, (Opaque);
+    destroy_stream: "cuStreamDestroy", cuStreamDestroy_v2, (Opaque);
+    exchange_capture_mode: "cuThreadExchangeStreamCaptureMode", cuThreadExchangeStreamCaptureMode, (*mut c_uint);
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use super::{Region, Returns, State, ended};
 use crate::broken::{Broken, RETRY, broken_off};
 use crate::contents::{Part, PrefixMemory};
 use crate::source::{Need, Parting, Piece};
-use leasehold_cuda_driver::{Access, Fault, PhysicalHandle, Reservation};
+use leasehold_cuda_driver::{Access, Fault, PhysicalHandle};
 use leasehold_plugin_api::toolkit::request::{self, name};
 use leasehold_plugin_api::{BackingError, CommitRange, ErrorKind, PrefixMapping};
 use std::ops::Range;
@@ -15,6 +15,14 @@ use std::sync::{Arc, MutexGuard};
 pub(crate) struct OpenRegion<'a> {
     pub(super) region: &'a Region,
     pub(super) state: MutexGuard<'a, State>,
+}
+
+/// What happens to memory once it is mapped.
+#[derive(Clone, Copy, Debug)]
+enum Finish {
+    AsItIs,
+    /// Zeroing is begun.
+    Zero,
 }
 
 /// A run that could not be mapped as a whole.
@@ -96,31 +104,64 @@ impl OpenRegion<'_> {
 
     /// Maps a run of handles where nothing is mapped, gives access to all of it in one call, and finishes; or undoes that.
     fn map_run<'h>(
-        &self,
+        &mut self,
         target: &CommitRange,
         handles: impl Iterator<Item = &'h PhysicalHandle>,
         access: Access,
-        finish: impl FnOnce(&Reservation) -> Result<(), Fault>,
+        finish: Finish,
     ) -> Result<(), Unmapped> {
-        let Some(space) = &self.state.space else { return Err(Unmapped { fault: ended("cuMemMap"), left: None }) };
-        let unit = self.region.unit;
         let mut mapped: u64 = 0;
-        let outcome = (|| {
-            for (index, handle) in self.units_of(target).zip(handles) {
-                space.map(index.saturating_mul(unit), handle)?;
-                mapped = mapped.saturating_add(1);
-            }
-            space.set_access(target.offset, target.bytes, &self.region.grants(access))?;
-            finish(space)
-        })();
+        let outcome = self.map_all(target, handles, access, finish, &mut mapped);
         outcome.map_err(|fault| {
-            let undo = if mapped == 0 { Ok(()) } else { space.unmap(target.offset, mapped.saturating_mul(unit)) };
-            Unmapped { fault, left: undo.err().map(|undo| (mapped, undo)) }
+            let left = if mapped == 0 { None } else { self.unmap_first(target, mapped).err() };
+            Unmapped { fault, left: left.map(|undo| (mapped, undo)) }
         })
     }
 
-    /// Maps pieces into a free range, gives access, and zeroes what another holder may have left. On failure the pieces
-    /// that nothing maps are left in `pieces`.
+    fn map_all<'h>(
+        &mut self,
+        target: &CommitRange,
+        handles: impl Iterator<Item = &'h PhysicalHandle>,
+        access: Access,
+        finish: Finish,
+        mapped: &mut u64,
+    ) -> Result<(), Fault> {
+        let range = self.units_of(target);
+        let space = self.state.space.as_ref().ok_or_else(|| ended("cuMemMap"))?;
+        for (index, handle) in range.zip(handles) {
+            space.map(index.saturating_mul(self.region.unit), handle)?;
+            *mapped = mapped.saturating_add(1);
+        }
+        space.set_access(target.offset, target.bytes, &self.region.grants(access))?;
+        match finish {
+            Finish::AsItIs => Ok(()),
+            Finish::Zero => {
+                let zeroing = space.span(target.offset, target.bytes)?.zero();
+                self.state.under_way.zeroing = true;
+                zeroing
+            }
+        }
+    }
+
+    /// Unmaps the first units of a run, once nothing is under way there.
+    fn unmap_first(&mut self, target: &CommitRange, units: u64) -> Result<(), Fault> {
+        self.state.finish_work()?;
+        let space = self.state.space.as_ref().ok_or_else(|| ended("cuMemUnmap"))?;
+        space.unmap(target.offset, units.saturating_mul(self.region.unit))
+    }
+
+    /// Whether zeroing was begun that nobody has waited for.
+    pub(crate) fn is_zeroing(&self) -> bool {
+        self.state.under_way.zeroing
+    }
+
+    /// Somebody has waited for the zeroing.
+    pub(crate) fn end_zeroing(&mut self) {
+        self.state.under_way.zeroing = false;
+    }
+
+    /// Maps pieces into a free range, gives access, and begins to zero what another holder may have left. On failure the
+    /// pieces that nothing maps are left in `pieces`.
     pub(crate) fn commit(
         &mut self,
         part: &CommitRange,
@@ -130,11 +171,8 @@ impl OpenRegion<'_> {
         self.clear_left(returns).map_err(Broken::undone)?;
         let holder = self.region.wanted.holder;
         let is_strange = |piece: &Piece| !piece.former.is_some_and(|former| holder.may_see(former));
-        let (is_strange, handles) = (pieces.iter().any(is_strange), pieces.iter().map(|piece| &piece.handle));
-        let outcome = self.map_run(part, handles, Access::ReadWrite, |space| match is_strange {
-            true => space.span(part.offset, part.bytes)?.fill(0),
-            false => Ok(()),
-        });
+        let finish = if pieces.iter().any(is_strange) { Finish::Zero } else { Finish::AsItIs };
+        let outcome = self.map_run(part, pieces.iter().map(|piece| &piece.handle), Access::ReadWrite, finish);
         let first = self.units_of(part).start;
         let contents = &mut self.state.contents;
         match &outcome {
@@ -175,7 +213,7 @@ impl OpenRegion<'_> {
         self.clear_left(returns).map_err(Broken::undone)?;
         let (target, source) = (mapping.target(), source_of(mapping, self.region.unit));
         let handles = memory.handles.iter().skip(usize::try_from(source.start).unwrap_or(usize::MAX));
-        let outcome = self.map_run(&target, handles, Access::ReadOnly, |_| Ok(()));
+        let outcome = self.map_run(&target, handles, Access::ReadOnly, Finish::AsItIs);
         let range = self.units_of(&target);
         let part = |source| Part { memory: Arc::clone(memory), source };
         let contents = &mut self.state.contents;

@@ -77,7 +77,7 @@ impl DeviceRegions {
             supplied.iter().map(|part| part.iter().map(|piece| piece.former).collect()).collect();
         let (done, outcome) =
             locked.zip_each(supplied.iter_mut(), |region, part, pieces| region.commit(part, pieces, returns));
-        let outcome = outcome.and_then(|()| self.device().wait_for_default_stream().map_err(Broken::undone));
+        let outcome = outcome.and_then(|()| self.end_zeroing(locked).map_err(Broken::undone));
         let Err(mut broken) = outcome else { return Ok(()) };
         let committed = supplied.iter_mut().zip(formers).take(done);
         let _ = locked.zip_each(committed, |region, part, (pieces, formers)| {
@@ -91,6 +91,15 @@ impl DeviceRegions {
             Ok::<_, Broken>(())
         });
         Err(broken.into_error(&what))
+    }
+
+    /// Waits for the zeroing that the parts began, where they did.
+    fn end_zeroing(&self, locked: &mut LockedParts<'_, CommitRange>) -> Result<(), Fault> {
+        if locked.regions().any(|region| region.is_zeroing()) {
+            self.device().wait_for_zeroing()?;
+            locked.regions().for_each(OpenRegion::end_zeroing);
+        }
+        Ok(())
     }
 
     /// Decommits every range, a contiguous run in one call of the driver. The first that the driver refuses ends it: what

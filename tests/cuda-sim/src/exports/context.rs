@@ -125,5 +125,12 @@ unsafe extern "C" fn cuCtxGetDevice(device: *mut i32) -> u32 {
 
 #[unsafe(no_mangle)]
 extern "C" fn cuCtxSynchronize() -> u32 {
-    answer("cuCtxSynchronize", Need::Context, |_, _| Ok(()))
+    answer("cuCtxSynchronize", Need::Context, |simulation, device| {
+        if simulation.streams.is_capturing {
+            simulation.memory.violation("cuCtxSynchronize: ends a graph that is captured in this context".to_owned());
+            return Err(Code::STREAM_CAPTURE_UNSUPPORTED);
+        }
+        simulation.streams.wait_for_device(device);
+        Ok(())
+    })
 }

@@ -80,6 +80,15 @@ extern "C" fn leasehold_sim_poison(device: i32, code: u32) -> u32 {
     number(with(|simulation| simulation.contexts.poison(device, Code(code))))
 }
 
+/// Says that some thread begins (1) or ends (0) to capture a graph, in the mode that minds what other threads do.
+#[unsafe(no_mangle)]
+extern "C" fn leasehold_sim_capture(begins: u32) -> u32 {
+    number(with(|simulation| {
+        simulation.streams.is_capturing = begins != 0;
+        Ok(())
+    }))
+}
+
 /// What a kernel's load (`store` 0) or store (`store` 1) at an address does on that device:
 /// `CUDA_ERROR_ILLEGAL_ADDRESS` where it has no such access, and its context is poisoned then.
 #[unsafe(no_mangle)]

@@ -8,18 +8,22 @@ mod context;
 mod control;
 mod copy;
 mod device;
-mod event;
 mod pointers;
+mod stream;
 mod virtual_memory;
 
 use crate::codes::{Answer, Code};
+use crate::plans::Plans;
 use crate::settings::Settings;
 use crate::simulation::{Need, Simulation};
 use std::panic::AssertUnwindSafe;
 use std::sync::{LazyLock, Mutex, PoisonError};
 
-static SIMULATION: LazyLock<Mutex<Simulation>> =
-    LazyLock::new(|| Mutex::new(Simulation::new(Settings::from_environment())));
+static SIMULATION: LazyLock<Mutex<Simulation>> = LazyLock::new(|| {
+    let mut simulation = Simulation::new(Settings::from_environment());
+    simulation.plans = Plans::of_text(&std::env::var("LEASEHOLD_SIM_PLAN").unwrap_or_default());
+    Mutex::new(simulation)
+});
 
 /// Acts on the simulation of this process. What panics is kept in the books as a violation: nothing unwinds into C.
 fn with<T>(act: impl FnOnce(&mut Simulation) -> Answer<T>) -> Answer<T> {

@@ -31,6 +31,27 @@ impl<T> Out<'_, T> {
     }
 }
 
+/// One value that is read, and written again.
+#[derive(Debug)]
+pub(super) struct InOut<'call, T>(Out<'call, T>);
+
+impl<T: Copy> InOut<'_, T> {
+    /// # Safety
+    ///
+    /// As [`Out::new`], and a value is there.
+    pub(super) unsafe fn new(target: *mut T) -> Answer<Self> {
+        // SAFETY: the caller says so.
+        unsafe { Out::new(target) }.map(Self)
+    }
+
+    pub(super) fn change(self, act: impl FnOnce(T) -> Answer<T>) -> Answer<()> {
+        // SAFETY: valid and nobody else's (1 of `Out`), and a value is there.
+        let before = unsafe { self.0.target.read() };
+        self.0.set(act(before)?);
+        Ok(())
+    }
+}
+
 /// # Safety
 ///
 /// `source` is null, or valid and aligned for reading a `T`.

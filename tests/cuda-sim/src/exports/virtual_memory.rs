@@ -89,7 +89,11 @@ extern "C" fn cuMemMap(address: u64, size: usize, offset: usize, handle: u64, fl
 
 #[unsafe(no_mangle)]
 extern "C" fn cuMemUnmap(address: u64, size: usize) -> u32 {
-    answer("cuMemUnmap", Need::Context, |simulation, _| simulation.memory.unmap(address, wide(size)?))
+    answer("cuMemUnmap", Need::Context, |simulation, _| {
+        simulation.memory.unmap(address, wide(size)?)?;
+        simulation.check_idle("cuMemUnmap", address, wide(size)?);
+        Ok(())
+    })
 }
 
 /// # Safety

@@ -20,7 +20,7 @@ mod reservations;
 pub(crate) use mappings::Mapping;
 pub(crate) use physical::{Physical, granularity};
 pub(crate) use plain::Allocation;
-pub(crate) use reach::Wish;
+pub(crate) use reach::{Piece, Wish};
 
 use crate::settings::Settings;
 use crate::store::Store;

@@ -35,7 +35,8 @@ impl Memory {
 
     /// `cuMemAddressFree`: exactly the address and the size of a reservation, in which nothing is mapped.
     ///
-    /// Another size, or an address where nothing is reserved, is a mistake of the caller's books: a violation too.
+    /// Another size, an address where nothing is reserved, and a mapping that is still there are mistakes of the caller's
+    /// books: violations too.
     pub(crate) fn free_addresses(&mut self, base: u64, bytes: u64) -> Answer<()> {
         match self.reservations.get(&base).map(AddressSpace::bytes) {
             Some(reserved) if reserved == bytes => {}
@@ -49,6 +50,7 @@ impl Memory {
             }
         }
         if self.mappings.range(base..base + bytes).next().is_some() {
+            self.violation(format!("cuMemAddressFree: something is mapped in the {bytes} bytes at {base:#x}"));
             return Err(Code::INVALID_VALUE);
         }
         // Dropping it gives the addresses back.

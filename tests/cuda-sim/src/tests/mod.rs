@@ -6,6 +6,7 @@ mod copies;
 mod mappings;
 mod physical;
 mod reservations;
+mod streams;
 
 use crate::abi::{
     ACCESS_READ, ACCESS_READ_WRITE, ALLOCATION_PINNED, AccessDesc, AllocationProp, LOCATION_DEVICE, MemLocation,

@@ -9,7 +9,7 @@ use leasehold_tests::cuda::{Counts, Simulator};
 use leasehold_tests::fault::linked_in;
 
 fn live(simulator: &Simulator) -> Counts {
-    Counts { context_retains: 0, ..simulator.counts() }
+    Counts { context_retains: 0, streams: 0, ..simulator.counts() }
 }
 
 /// Seen elsewhere: the reservations of many buffers passed what there is of addresses, and the error said "out of memory"
