@@ -6,9 +6,9 @@ mod device;
 
 use crate::fault::{Books, Faults};
 use crate::observe;
+use crate::plugins::{Registry, library_by};
 use device::{Device, Way};
-use leasehold::{Address, BackingHandle, Domain, Host, Requirements};
-use std::path::PathBuf;
+use leasehold::{Address, BackingHandle, Domain, Door, Host, Requirements};
 use std::sync::Arc;
 
 /// 1024 bytes.
@@ -147,12 +147,13 @@ impl Ground {
 pub fn grounds() -> Vec<Ground> {
     let builtin = Host::builder().limit(Domain::Host, LIMIT).load().expect("needs nothing");
     let charging = Faults::new().host_with(LIMIT, Books::OfItsHost).expect("needs nothing");
+    let loaded = host_of(Door::AbiStable, "leasehold_host_mmap", "", Domain::Host);
     vec![
         Ground::over("built-in host-mmap", builtin).without_sharing(PRIVATE),
-        Ground::over("libleasehold_host_mmap.so", loaded("leasehold_host_mmap", "")).without_sharing(PRIVATE),
+        Ground::over("libleasehold_host_mmap.so", loaded).without_sharing(PRIVATE),
         Ground::over("host-mmap that charges by itself", charging).without_sharing(PRIVATE),
-        pool("built-in host-pool", "builtin", "4 KiB", 0),
-        pool("libleasehold_host_pool.so", "leasehold_host_pool", "4 KiB", 0),
+        pool("built-in host-pool", Door::Builtin, "4 KiB", 0),
+        pool("libleasehold_host_pool.so", Door::AbiStable, "4 KiB", 0),
     ]
 }
 
@@ -164,7 +165,7 @@ pub fn grounds() -> Vec<Ground> {
 #[must_use]
 pub fn sharing_grounds() -> Vec<Ground> {
     let mut grounds: Vec<_> = grounds().into_iter().filter(Ground::shares).collect();
-    grounds.push(pool("host-pool that parks", "leasehold_host_pool", "64 KiB", 256 * MIB));
+    grounds.push(pool("host-pool that parks", Door::AbiStable, "64 KiB", 256 * MIB));
     grounds
 }
 
@@ -188,24 +189,14 @@ pub fn all_sharing_grounds() -> impl Iterator<Item = Ground> {
     sharing_grounds().into_iter().chain(on_device).chain(std::iter::once_with(|| Way::PARKING.ground()))
 }
 
-fn pool(name: &'static str, library: &str, granule: &str, park: u64) -> Ground {
+fn pool(name: &'static str, door: Door, granule: &str, park: u64) -> Ground {
     let options = format!("backing = \"host-pool\"\n[backing.options]\ngranule = {granule:?}\npark = \"{park}\"\n");
-    Ground::over(name, loaded(library, &options)).parking(park)
+    Ground::over(name, host_of(door, "leasehold_host_pool", &options, Domain::Host)).parking(park)
 }
 
-fn loaded(library: &str, rest: &str) -> Host {
-    let folder = tempfile::tempdir().expect("a folder");
-    let registry = folder.path().join("registry.toml");
-    let text = format!(
-        "format = 1\nsearch = [{:?}]\n\n[[backing]]\nname = \"its-name\"\nlibrary = {library:?}\nrequired = true\n{rest}",
-        libraries()
-    );
-    std::fs::write(&registry, text).expect("written");
-    Host::builder().registry(&registry).limit(Domain::Host, LIMIT).load().unwrap_or_else(|error| panic!("{error}"))
-}
-
-/// The folder of this very program, where cargo leaves the libraries that it depends on.
-fn libraries() -> PathBuf {
-    let program = std::env::current_exe().expect("this program");
-    program.parent().expect("a folder").to_owned()
+/// A host with the one backing of a crate that comes in by that door. `lines` are further ones of its table.
+fn host_of(door: Door, crate_name: &str, lines: &str, domain: Domain) -> Host {
+    let lines = format!("required = true\n{lines}");
+    let registry = Registry::new().backing("its-name", &library_by(door, crate_name), &lines);
+    registry.builder().limit(domain, LIMIT).load().unwrap_or_else(|error| panic!("{error}"))
 }
