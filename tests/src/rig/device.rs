@@ -1,7 +1,7 @@
-//! Grounds over the CUDA backings, on the simulated driver: whoever has one of them has the simulator's turn, and when the last
+//! Rigs over the CUDA backings, on the simulated driver: whoever has one of them has the simulator's turn, and when the last
 //! of a test goes nothing may be left on the device.
 
-use super::{GIB, Ground, host_of};
+use super::{GIB, TestRig, host_of};
 use crate::cuda::{Books, MappingBooks, ReservationBooks, Simulator};
 use crate::plugins::text;
 use leasehold::{Address, Domain, Door};
@@ -18,7 +18,7 @@ const READ_WRITE: u32 = 3;
 const PRIVATE: &str = "its handles go before their mapping, so that no second address can show them";
 
 thread_local! {
-    /// What this test has already: it may have two grounds at once.
+    /// What this test has already: it may have two rigs at once.
     static HELD: RefCell<Weak<Device>> = const { RefCell::new(Weak::new()) };
 }
 
@@ -91,7 +91,7 @@ impl Drop for Device {
 
 /// A way in to one of the CUDA backings.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Way {
+pub(super) struct CudaWayIn {
     name: &'static str,
     door: Door,
     backing: &'static str,
@@ -99,7 +99,7 @@ pub(super) struct Way {
     park: Option<u64>,
 }
 
-impl Way {
+impl CudaWayIn {
     const fn new(name: &'static str, door: Door, backing: &'static str, park: Option<u64>) -> Self {
         Self { name, door, backing, park }
     }
@@ -116,17 +116,17 @@ impl Way {
     pub(super) const PARKING: Self = Self::new("cuda-pool that parks", Door::AbiStable, "cuda-pool", Some(256 << 20));
 
     /// Waits for the simulator's turn.
-    pub(super) fn ground(self) -> Ground {
+    pub(super) fn rig(self) -> TestRig {
         let device = Device::hold();
         let Self { name, door, backing, park } = self;
         let park_option = park.map_or(String::new(), |park| format!("park = {park}\n"));
         let driver = text(&Simulator::path());
         let lines = format!("backing = {backing:?}\n[backing.options]\ndriver = {driver:?}\n{park_option}");
         let crate_name = format!("leasehold_{}", backing.replace('-', "_"));
-        let ground = Ground::over(name, host_of(door, &crate_name, &lines, Domain::Device(0))).on_device(device);
+        let rig = TestRig::over(name, host_of(door, &crate_name, &lines, Domain::Device(0))).on_device(device);
         match park {
-            Some(park) => ground.parking(park),
-            None => ground.without_sharing(PRIVATE),
+            Some(park) => rig.parking(park),
+            None => rig.without_sharing(PRIVATE),
         }
     }
 }
