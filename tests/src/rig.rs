@@ -4,6 +4,7 @@
 
 mod device;
 
+use crate::conformance::{Capability, HOST_MMAP_LACKS};
 use crate::fault::{Books, Faults};
 use crate::observe;
 use crate::plugins::{Registry, library_by};
@@ -20,9 +21,6 @@ pub const GIB: u64 = 1 << 30;
 
 /// The budget of every host here.
 pub const LIMIT: u64 = GIB;
-
-/// Why host-mmap can't share.
-const PRIVATE: &str = "its memory is anonymous and private, so that no second address can show it";
 
 /// What a suite runs on: one host with one backing that grows.
 #[derive(Debug)]
@@ -59,7 +57,7 @@ impl TestRig {
         Self { name, host, backing, domain, granule, lacks_sharing: None, park: 0, device: None }
     }
 
-    fn without_sharing(self, reason: &'static str) -> Self {
+    fn without_sharing(self, (_, reason): (Capability, &'static str)) -> Self {
         Self { lacks_sharing: Some(reason), ..self }
     }
 
@@ -149,9 +147,9 @@ pub fn host_rigs() -> Vec<TestRig> {
     let charging = Faults::new().host_with(LIMIT, Books::OfItsHost).expect("needs nothing");
     let loaded = host_of(Door::AbiStable, "leasehold_host_mmap", "", Domain::Host);
     vec![
-        TestRig::over("built-in host-mmap", builtin).without_sharing(PRIVATE),
-        TestRig::over("libleasehold_host_mmap.so", loaded).without_sharing(PRIVATE),
-        TestRig::over("host-mmap that charges by itself", charging).without_sharing(PRIVATE),
+        TestRig::over("built-in host-mmap", builtin).without_sharing(HOST_MMAP_LACKS),
+        TestRig::over("libleasehold_host_mmap.so", loaded).without_sharing(HOST_MMAP_LACKS),
+        TestRig::over("host-mmap that charges by itself", charging).without_sharing(HOST_MMAP_LACKS),
         pool("built-in host-pool", Door::Builtin, "4 KiB", 0),
         pool("libleasehold_host_pool.so", Door::AbiStable, "4 KiB", 0),
     ]

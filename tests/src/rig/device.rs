@@ -2,6 +2,7 @@
 //! of a test goes nothing may be left on the device.
 
 use super::{GIB, TestRig, host_of};
+use crate::conformance::CUDA_VMM_LACKS;
 use crate::cuda::{Books, MappingBooks, ReservationBooks, Simulator};
 use crate::plugins::text;
 use leasehold::{Address, Domain, Door};
@@ -13,9 +14,6 @@ const GRANULE: u64 = 64 << 10;
 
 /// How the books write that a device may read and write.
 const READ_WRITE: u32 = 3;
-
-/// Why cuda-vmm can't share.
-const PRIVATE: &str = "its handles go before their mapping, so that no second address can show them";
 
 thread_local! {
     /// What this test has already: it may have two rigs at once.
@@ -126,7 +124,7 @@ impl CudaWayIn {
         let rig = TestRig::over(name, host_of(door, &crate_name, &lines, Domain::Device(0))).on_device(device);
         match park {
             Some(park) => rig.parking(park),
-            None => rig.without_sharing(PRIVATE),
+            None => rig.without_sharing(CUDA_VMM_LACKS),
         }
     }
 }

@@ -4,7 +4,7 @@ use super::setup::{LIMIT, NAMES, UNIT, host, host_with, options, simulator};
 use leasehold::{BackingHandle, BufferSet, BufferSpec, Domain, ErrorKind, HolderId, Host, PrefixSpec};
 use leasehold_plugin_api::{self as api, Address, BackingRegistration, HostServices, OptionValue, Options};
 use leasehold_tests::cuda::{Simulator, Touch};
-use leasehold_tests::fault::linked_in;
+use leasehold_tests::fault::creator;
 use leasehold_tests::is_all;
 use std::sync::mpsc;
 
@@ -105,9 +105,7 @@ fn another_devices_context_is_current_before_and_after_every_call() {
 
 /// One host with a backing on each of two devices.
 fn two_devices(name: &'static str) -> (Host, [BackingHandle; 2]) {
-    let create = move |device: &'static str| {
-        move |services: HostServices| linked_in(name, &options(&[("device", device)]), services)
-    };
+    let create = |device| creator(name, options(&[("device", device)]));
     let host = Host::builder()
         .limit(Domain::Device(0), 8 * UNIT)
         .limit(Domain::Device(1), 4 * UNIT)
@@ -140,21 +138,6 @@ fn two_devices_have_budgets_of_their_own() {
         assert!(is_filled(&other, 0, 2), "{name}");
         drop((one, other, host, first, second));
     }
-    simulator.finish();
-}
-
-/// Seen elsewhere: a prefix from another device, whose cost was reported as zero.
-#[test]
-fn a_prefix_of_one_device_is_refused_by_the_other_before_any_cost() {
-    let simulator = simulator();
-    let (host, [first, second]) = two_devices("cuda-pool");
-    let prefix = host.prefix(&first, &PrefixSpec::new(UNIT).planes(2)).unwrap().seal().unwrap();
-    let mut other = set(&host, &second);
-    for error in [other.mapping_cost(&[prefix.whole()]).unwrap_err(), other.map_prefix(&prefix).unwrap_err()] {
-        assert_eq!(error.kind(), ErrorKind::ForeignPrefix, "{error}");
-    }
-    assert_eq!((other.shared(), prefix.holders(), simulator.books().used(1)), (0, 1, 0));
-    drop((prefix, other, host, first, second));
     simulator.finish();
 }
 
@@ -245,8 +228,9 @@ fn a_store_into_what_is_sealed_is_a_fault_of_the_kernel_for_a_peer_too() {
 /// Why a backing with these options is not made.
 fn refusal(name: &'static str, options: Options) -> api::BackingError {
     let (sender, receiver) = mpsc::channel();
+    let create = creator(name, options);
     let create = move |services: HostServices| {
-        let outcome = linked_in(name, &options, services);
+        let outcome = create(services);
         sender.send(outcome.as_ref().err().cloned()).unwrap();
         outcome
     };

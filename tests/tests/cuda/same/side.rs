@@ -4,9 +4,9 @@ use leasehold::{
     Allocation, AllocationSpec, BackingHandle, BufferSet, BufferSpec, Change, Domain, Error, ErrorKind, Eviction,
     HolderId, Host, Prefix, PrefixCache, PrefixCacheSnapshot, PrefixCacheSpec, PrefixPart, PrefixSpec, SharedPrefix,
 };
-use leasehold_plugin_api::{Backing, BackingError, HostServices, Options};
+use leasehold_plugin_api::Options;
 use leasehold_tests::blocks::{self, chain};
-use leasehold_tests::fault::linked_in;
+use leasehold_tests::fault::creator;
 use leasehold_tests::model::{CACHE_PLANES, CAPACITY, LIMIT, Operation, PAGE, Piece, Rest, SLOTS};
 
 pub(super) fn number(count: usize) -> u64 {
@@ -75,10 +75,8 @@ fn read(bytes: u64, read: impl FnOnce(&mut [u8]) -> Result<(), Error>) -> Vec<u8
 
 impl Side {
     pub(super) fn new(domain: Domain, name: &'static str, options: Options, holder: fn(usize) -> HolderId) -> Self {
-        let create = move |services: HostServices| -> Result<Box<dyn Backing>, BackingError> {
-            linked_in(name, &options, services)
-        };
-        let host = Host::builder().limit(domain, LIMIT).with_backing(name, create).load().expect("needs nothing");
+        let builder = Host::builder().limit(domain, LIMIT).with_backing(name, creator(name, options));
+        let host = builder.load().expect("needs nothing");
         let backing = host.backing(name).unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(backing.capabilities().granularity(), Some(PAGE), "{name}");
         let spec = PrefixCacheSpec::new(CACHE_PLANES, PAGE);
