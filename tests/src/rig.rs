@@ -106,7 +106,7 @@ impl TestRig {
     ///
     /// # Panics
     ///
-    /// Never: every host keeps its backing's books.
+    /// Where the host keeps no books of its backing's domain.
     #[must_use]
     pub fn used(&self) -> u64 {
         self.host.snapshot().domain(self.domain).expect("the host has books").used_bytes

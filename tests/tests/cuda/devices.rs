@@ -56,7 +56,8 @@ fn eight_threads_without_a_context_make_grow_copy_and_drop() {
 fn another_devices_context_is_current_before_and_after_every_call() {
     let simulator = simulator();
     drop(host("cuda-vmm", &[])); // initialises the driver
-    let theirs = simulator.enter(1);
+    let current = simulator.enter(1);
+    let theirs = current.number();
     for name in NAMES {
         let (host, backing) = host(name, &[]);
         let same = |call: &str| assert_eq!(simulator.current_context(), theirs, "{name}: after {call}");
@@ -99,7 +100,7 @@ fn another_devices_context_is_current_before_and_after_every_call() {
         drop((host, backing));
         assert_eq!(simulator.current_context(), theirs, "{name}: after its end");
     }
-    simulator.leave(1);
+    drop(current);
     simulator.finish();
 }
 
@@ -150,7 +151,7 @@ fn integers(numbers: &[i64]) -> OptionValue {
     OptionValue::List(numbers.iter().copied().map(OptionValue::Integer).collect())
 }
 
-fn touched(simulator: &Simulator, device: i32, base: Option<Address>, offset: u64, touch: Touch) -> u32 {
+fn touched(simulator: &Simulator, device: u32, base: Option<Address>, offset: u64, touch: Touch) -> u32 {
     simulator.touch(device, base.unwrap().get() + offset, touch)
 }
 
@@ -201,9 +202,9 @@ fn who_is_no_peer_reaches_nothing() {
     let mut set = set(&host, &backing);
     set.grow_to(UNIT).unwrap();
     // Somebody retains the other device's context, which the fault then poisons.
-    let _ = simulator.enter(1);
+    let current = simulator.enter(1);
     assert_eq!(touched(&simulator, 1, set.base(0), 0, Touch::Load), ILLEGAL_ADDRESS);
-    simulator.leave(1);
+    drop(current);
     assert_eq!(touched(&simulator, 0, set.base(0), 0, Touch::Load), 0, "its own device goes on");
     drop((set, host, backing));
     simulator.finish();
@@ -217,10 +218,10 @@ fn a_store_into_what_is_sealed_is_a_fault_of_the_kernel_for_a_peer_too() {
     let mut set = host.buffer_set(&backing, 1, &BufferSpec::new(UNIT)).unwrap();
     set.map_prefix(&prefix).unwrap();
     // Somebody retains the other device's context, which the fault then poisons.
-    let _ = simulator.enter(1);
+    let current = simulator.enter(1);
     assert_eq!(touched(&simulator, 1, set.base(0), 0, Touch::Load), 0, "a peer may read it");
     assert_eq!(touched(&simulator, 1, set.base(0), 0, Touch::Store), ILLEGAL_ADDRESS);
-    simulator.leave(1);
+    drop(current);
     drop((set, prefix, host, backing));
     simulator.finish();
 }
