@@ -5,6 +5,7 @@
 //! answered, every length, every figure of the books, and every byte. Bytes are read and written by copies on both sides.
 //! Calls that fail on purpose are the other suites' matter.
 
+mod seen;
 mod side;
 
 use super::setup::{DEVICE, options, simulator};
@@ -13,7 +14,7 @@ use leasehold_plugin_api::{OptionValue, Options};
 use leasehold_tests::cuda::Simulator;
 use leasehold_tests::model::{Operation, PAGE, sharing, sound};
 use proptest::prelude::*;
-use side::{Seen, Side, number};
+use side::{Side, number};
 
 /// Two backings, and what they have in common.
 #[derive(Clone, Copy)]
@@ -50,21 +51,12 @@ fn play(simulator: &Simulator, pair: Pair, operations: &[Operation]) {
     let mut host = Side::new(Domain::Host, pair.host.0, host_options(pair.host.1), pair.holder);
     let mut device = Side::new(DEVICE, pair.device.0, options(pair.device.1), pair.holder);
     for (step, operation) in operations.iter().enumerate() {
-        let (one, other) = (host.apply(operation), device.apply(operation));
-        assert_eq!(one, other, "step {step}: {operation:?}: {} left, {} right", pair.host.0, pair.device.0);
-        let (one, other) = (host.seen(), device.seen());
-        assert!(one == other, "step {step}: {operation:?}: {}", difference(&one, &other));
+        let place = format_args!("step {step}: {operation:?}: {} left, {} right", pair.host.0, pair.device.0);
+        assert_eq!(host.apply(operation), device.apply(operation), "{place}");
+        assert_eq!(host.seen(), device.seen(), "{place}");
     }
     drop((host, device));
     assert!(simulator.books().is_empty() && simulator.counts().violations == 0, "{:#?}", simulator.books());
-}
-
-/// Where two views differ, in words: bytes by their first difference.
-fn difference(host: &Seen, device: &Seen) -> String {
-    let (host, device) = (format!("{host:?}"), format!("{device:?}"));
-    let at = host.bytes().zip(device.bytes()).position(|(one, other)| one != other).unwrap_or(0);
-    let around = |text: &str| text[at.saturating_sub(160)..text.len().min(at + 60)].to_owned();
-    format!("\n  host   {}\n  device {}", around(&host), around(&device))
 }
 
 /// The simulator, whose granule is that of the operations.

@@ -2,15 +2,11 @@
 
 use super::start;
 use super::world::UNIT;
-use crate::setup::{LIMIT, NAMES, host, options, used};
+use crate::setup::{LIMIT, NAMES, host, live, options, used};
 use leasehold::{AllocationSpec, BufferSpec, Domain, ErrorKind, Host, PrefixSpec};
 use leasehold_plugin_api::BackingError;
-use leasehold_tests::cuda::{Counts, Simulator};
+use leasehold_tests::cuda::Counts;
 use leasehold_tests::fault::creator;
-
-fn live(simulator: &Simulator) -> Counts {
-    Counts { context_retains: 0, ..simulator.counts() }
-}
 
 /// Seen elsewhere: the reservations of many buffers passed what there is of addresses, and the error said "out of memory"
 /// while memory was free.

@@ -1,8 +1,9 @@
 //! One of the two backings that are compared: does what an operation says, and tells all that can be seen.
 
+use super::seen::{AllocationSeen, PrefixSeen, Seen, SetSeen};
 use leasehold::{
     Allocation, AllocationSpec, BackingHandle, BufferSet, BufferSpec, Change, Domain, Error, ErrorKind, Eviction,
-    HolderId, Host, Prefix, PrefixCache, PrefixCacheSnapshot, PrefixCacheSpec, PrefixPart, PrefixSpec, SharedPrefix,
+    HolderId, Host, Prefix, PrefixCache, PrefixCacheSpec, PrefixPart, PrefixSpec, SharedPrefix,
 };
 use leasehold_plugin_api::Options;
 use leasehold_tests::blocks::{self, chain};
@@ -13,7 +14,7 @@ pub(super) fn number(count: usize) -> u64 {
     u64::try_from(count).expect("is small")
 }
 
-fn length(bytes: u64) -> usize {
+pub(super) fn length(bytes: u64) -> usize {
     usize::try_from(bytes).expect("is small")
 }
 
@@ -22,31 +23,22 @@ fn length(bytes: u64) -> usize {
 pub(super) enum Answer {
     /// Whether it was done, or of which kind its failure was.
     Done(Result<(), ErrorKind>),
-    Cost(Result<Change, ErrorKind>, Result<(), ErrorKind>),
-    /// Blocks that were known, whether they were mapped, how many were added.
-    Served(usize, Result<(), ErrorKind>, Result<usize, ErrorKind>),
+    Mapped {
+        cost: Result<Change, ErrorKind>,
+        outcome: Result<(), ErrorKind>,
+    },
+    Served {
+        known: usize,
+        mapped: Result<(), ErrorKind>,
+        added: Result<usize, ErrorKind>,
+    },
     Eviction(Eviction),
     Trimmed(Result<u64, ErrorKind>),
     Reaped(usize),
 }
 
-/// What can be seen of one set: length, committed, shared, owned, mapped, and the bytes of each plane.
-type SetSeen = (u64, u64, u64, u64, u64, Vec<Vec<u8>>);
-/// What can be seen of one prefix: owned, newly owned while it is not sealed, how many hold it, and the bytes of each plane.
-type PrefixSeen = (u64, Option<u64>, usize, Vec<Vec<u8>>);
-
-/// All that can be seen.
-#[derive(Debug, PartialEq)]
-pub(super) struct Seen {
-    used: u64,
-    peak: u64,
-    sets: [Option<SetSeen>; SLOTS],
-    allocations: [Option<(u64, Vec<u8>)>; SLOTS],
-    prefixes: [Option<PrefixSeen>; SLOTS],
-    cache: Option<PrefixCacheSnapshot>,
-}
-
-enum Handle {
+/// A prefix, sealed or not.
+pub(super) enum Handle {
     Writable(Prefix),
     Sealed(SharedPrefix),
 }
@@ -65,12 +57,6 @@ pub(super) struct Side {
 
 fn kind<T>(outcome: Result<T, Error>) -> Result<T, ErrorKind> {
     outcome.map_err(|error| error.kind())
-}
-
-fn read(bytes: u64, read: impl FnOnce(&mut [u8]) -> Result<(), Error>) -> Vec<u8> {
-    let mut seen = vec![0xee; length(bytes)];
-    read(&mut seen).expect("what is there can be read");
-    seen
 }
 
 impl Side {
@@ -179,7 +165,7 @@ impl Side {
     fn map_pieces(&mut self, slot: usize, pieces: &[Piece]) -> Answer {
         let parts: Option<Vec<_>> = pieces.iter().map(|piece| self.part(*piece)).collect();
         let (Some(parts), Some(set)) = (parts, &mut self.sets[slot]) else { return Answer::Done(Ok(())) };
-        Answer::Cost(kind(set.mapping_cost(&parts)), kind(set.map_prefixes(&parts)))
+        Answer::Mapped { cost: kind(set.mapping_cost(&parts)), outcome: kind(set.map_prefixes(&parts)) }
     }
 
     fn part(&self, piece: Piece) -> Option<PrefixPart> {
@@ -211,7 +197,7 @@ impl Side {
             cache.insert(&chain, known, prefix.seal()?)
         };
         let added = if known < chain.len() && matches!(rest, Rest::Made) { made() } else { Ok(0) };
-        Answer::Served(known, kind(mapped), kind(added))
+        Answer::Served { known, mapped: kind(mapped), added: kind(added) }
     }
 
     pub(super) fn seen(&self) -> Seen {
@@ -219,12 +205,9 @@ impl Side {
         Seen {
             used: books.used_bytes,
             peak: books.peak_bytes,
-            sets: std::array::from_fn(|slot| self.sets[slot].as_ref().map(set_seen)),
-            allocations: std::array::from_fn(|slot| {
-                let allocation = self.allocations[slot].as_ref()?;
-                Some((allocation.owned_bytes(), read(allocation.len(), |into| allocation.read(0, into))))
-            }),
-            prefixes: std::array::from_fn(|slot| self.prefixes[slot].as_ref().map(prefix_seen)),
+            sets: self.sets.each_ref().map(|set| set.as_ref().map(SetSeen::of)),
+            allocations: self.allocations.each_ref().map(|made| made.as_ref().map(AllocationSeen::of)),
+            prefixes: self.prefixes.each_ref().map(|prefix| prefix.as_ref().map(PrefixSeen::of)),
             cache: self.cache.as_ref().map(PrefixCache::snapshot),
         }
     }
@@ -236,23 +219,4 @@ fn write(set: &mut BufferSet, plane: usize, at: u64, mark: u8) -> Result<(), Err
     set.write(plane, at, &[mark; 77])?;
     let rest = set.len().saturating_sub(at + 77).min(3000);
     set.fill(plane, at + 77, rest, mark.wrapping_add(1))
-}
-
-fn set_seen(set: &BufferSet) -> SetSeen {
-    let planes = (0..set.planes()).map(|plane| read(set.len(), |into| set.read(plane, 0, into)));
-    (set.len(), set.committed(), set.shared(), set.owned_bytes(), set.mapped_bytes(), planes.collect())
-}
-
-fn prefix_seen(handle: &Handle) -> PrefixSeen {
-    match handle {
-        Handle::Writable(prefix) => {
-            let plane = |plane| read(prefix.plane_bytes(), |into| prefix.read(plane, 0, into));
-            let bytes = (0..prefix.planes()).map(plane).collect();
-            (prefix.owned_bytes(), Some(prefix.newly_owned_bytes()), 1, bytes)
-        }
-        Handle::Sealed(prefix) => {
-            let plane = |plane| read(prefix.plane_bytes(), |into| prefix.read(plane, 0, into));
-            (prefix.owned_bytes(), None, prefix.holders(), (0..prefix.planes()).map(plane).collect())
-        }
-    }
 }
