@@ -1,14 +1,10 @@
 //! CUDA Driver API: Memory Management: plain allocations, copies, fills. All is done when a call returns.
 #![expect(unsafe_code, reason = "C functions that read and write where their callers point")]
 
-use super::answer;
 use super::pointers::{Out, slice, slice_mut};
+use super::{answer, wide};
 use crate::codes::{Answer, Code};
 use crate::simulation::Need;
-
-fn wide(size: usize) -> Answer<u64> {
-    u64::try_from(size).map_err(|_| Code::INVALID_VALUE)
-}
 
 fn narrow(size: u64) -> Answer<usize> {
     usize::try_from(size).map_err(|_| Code::UNKNOWN)
