@@ -1,7 +1,7 @@
 //! Blocks of tokens for the suites of sharing: what a block holds is a function of its identity, so that whoever sees it can
 //! tell whether it is the right one.
 
-use crate::contents::{Contents, Paint};
+use crate::contents::{Contents, ContentsMut};
 use crate::is_all;
 use leasehold::{BackingHandle, BlockHash, Error, HolderId, Host, Prefix, PrefixSpec};
 

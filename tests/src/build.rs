@@ -13,7 +13,7 @@ use std::process::Command;
 ///
 /// # Panics
 ///
-/// Never, where this package is in a workspace.
+/// Where this package is in no workspace.
 #[must_use]
 pub fn workspace() -> PathBuf {
     let own = Path::new(env!("CARGO_MANIFEST_DIR"));

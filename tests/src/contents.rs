@@ -11,7 +11,7 @@ pub trait Contents {
 }
 
 /// What has planes that can be written.
-pub trait Paint: Contents {
+pub trait ContentsMut: Contents {
     /// Sets `bytes` bytes of a plane from `from` on, which are private, to one value.
     fn paint_part(&mut self, plane: usize, from: u64, bytes: u64, mark: u8);
 
@@ -60,7 +60,7 @@ impl Contents for SharedPrefix {
     }
 }
 
-impl Paint for BufferSet {
+impl ContentsMut for BufferSet {
     fn paint_part(&mut self, plane: usize, from: u64, bytes: u64, mark: u8) {
         let begin = from - self.shared();
         match self.private_mut(plane) {
@@ -74,7 +74,7 @@ impl Paint for BufferSet {
     }
 }
 
-impl Paint for Buffer {
+impl ContentsMut for Buffer {
     fn paint_part(&mut self, _plane: usize, from: u64, bytes: u64, mark: u8) {
         let begin = from - self.shared();
         match self.private_mut() {
@@ -88,7 +88,7 @@ impl Paint for Buffer {
     }
 }
 
-impl Paint for Prefix {
+impl ContentsMut for Prefix {
     fn paint_part(&mut self, plane: usize, from: u64, bytes: u64, mark: u8) {
         match self.plane_mut(plane) {
             Ok(slice) => slice[range(from, bytes)].fill(mark),

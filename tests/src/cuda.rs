@@ -6,9 +6,11 @@
 #![expect(unsafe_code, reason = "opens the simulated driver and calls the C functions that control it")]
 
 mod books;
+mod current;
 mod turn;
 
 pub use books::{AllocationBooks, Books, Counts, DeviceBooks, HandleBooks, MappingBooks, ReservationBooks};
+pub use current::CurrentContext;
 
 use crate::plugins::library;
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW, Symbol};
@@ -94,26 +96,30 @@ impl Simulator {
     }
 
     /// The bytes that a device has.
-    pub fn limit_memory(&self, ordinal: u32, bytes: u64) {
-        self.set_of_device("memory", i32::try_from(ordinal).unwrap_or(-1), bytes);
+    ///
+    /// # Panics
+    ///
+    /// Where there can be no such device.
+    pub fn limit_memory(&self, device: u32, bytes: u64) {
+        self.set_of_device("memory", device, bytes);
     }
 
-    fn set_of_device(&self, name: &str, device: i32, value: u64) {
+    fn set_of_device(&self, name: &str, device: u32, value: u64) {
         let text = CString::new(name).expect("a name has no zero");
         let set = self.function::<unsafe extern "C" fn(*const c_char, i32, u64) -> u32>("leasehold_sim_set");
         // SAFETY: the simulator's own function, with a C string that lives (1).
-        assert_eq!(unsafe { set(text.as_ptr(), device, value) }, 0, "{name} = {value} is no setting");
+        assert_eq!(unsafe { set(text.as_ptr(), ordinal(device), value) }, 0, "{name} = {value} of device {device}");
     }
 
     /// Takes away from `device` that it can reach the memory of `peer`.
     ///
     /// # Panics
     ///
-    /// Never.
-    pub fn separate(&self, device: i32, peer: i32) {
+    /// Where there can be no such device.
+    pub fn separate(&self, device: u32, peer: u32) {
         let set = self.function::<unsafe extern "C" fn(i32, i32, u32) -> u32>("leasehold_sim_set_peer");
         // SAFETY: the simulator's own function, with numbers (1).
-        assert_eq!(unsafe { set(device, peer, 0) }, 0);
+        assert_eq!(unsafe { set(ordinal(device), ordinal(peer), 0) }, 0);
     }
 
     /// Has the `nth` call from now of a function (its symbol, or a beginning and a star) fail with that code; 1 is the
@@ -121,7 +127,7 @@ impl Simulator {
     ///
     /// # Panics
     ///
-    /// Never.
+    /// Where a symbol can't have that name.
     pub fn plan(&self, function: &str, nth: u64, lasting: Lasting, code: u32) {
         let text = CString::new(function).expect("a name has no zero");
         let plan = self.function::<unsafe extern "C" fn(*const c_char, u64, u32, u32) -> u32>("leasehold_sim_plan");
@@ -133,7 +139,7 @@ impl Simulator {
     ///
     /// # Panics
     ///
-    /// Never.
+    /// Where the simulator itself fails.
     pub fn heal(&self) {
         // SAFETY: the simulator's own function, which takes nothing (1).
         assert_eq!(unsafe { self.function::<unsafe extern "C" fn() -> u32>("leasehold_sim_heal")() }, 0);
@@ -144,21 +150,21 @@ impl Simulator {
     /// # Panics
     ///
     /// Where nobody retains that context.
-    pub fn poison(&self, device: i32, code: u32) {
+    pub fn poison(&self, device: u32, code: u32) {
         let poison = self.function::<unsafe extern "C" fn(i32, u32) -> u32>("leasehold_sim_poison");
         // SAFETY: the simulator's own function, with numbers (1).
-        assert_eq!(unsafe { poison(device, code) }, 0, "no context of device {device} is retained");
+        assert_eq!(unsafe { poison(ordinal(device), code) }, 0, "no context of device {device} is retained");
     }
 
     /// Ends the device's context under its users, as some other library in the process might.
     ///
     /// # Panics
     ///
-    /// Where there is no such device.
-    pub fn reset_context(&self, device: i32) {
+    /// Before `cuInit`, and where there is no such device.
+    pub fn reset_context(&self, device: u32) {
         let reset = self.function::<unsafe extern "C" fn(i32) -> u32>("cuDevicePrimaryCtxReset_v2");
         // SAFETY: the simulator's own function, with a number (1).
-        assert_eq!(unsafe { reset(device) }, 0);
+        assert_eq!(unsafe { reset(ordinal(device)) }, 0);
     }
 
     /// Runs something while some other thread captures a graph, in the mode that minds what this one does.
@@ -174,11 +180,15 @@ impl Simulator {
 
     /// What a kernel's load or store on that device does: the driver's code, 0 where it may. Where it may not, the
     /// context of the device is poisoned.
+    ///
+    /// # Panics
+    ///
+    /// Where there can be no such device.
     #[must_use]
-    pub fn touch(&self, device: i32, address: u64, touch: Touch) -> u32 {
+    pub fn touch(&self, device: u32, address: u64, touch: Touch) -> u32 {
         let function = self.function::<unsafe extern "C" fn(i32, u64, u32) -> u32>("leasehold_sim_touch");
         // SAFETY: the simulator's own function, with numbers (1).
-        unsafe { function(device, address, u32::from(touch == Touch::Store)) }
+        unsafe { function(ordinal(device), address, u32::from(touch == Touch::Store)) }
     }
 
     /// The context that is current on this thread, as a number; 0 for none. It counts as a call.
@@ -195,38 +205,33 @@ impl Simulator {
         context
     }
 
-    /// Has other code on this thread work on a device: retains its context and makes it current. [`Simulator::leave`]
-    /// undoes it.
+    /// Has other code on this thread work on a device: retains its context and makes it current, for as long as what it answers
+    /// lives.
     ///
     /// # Panics
     ///
     /// Where the driver refuses.
-    #[must_use]
-    pub fn enter(&self, device: i32) -> usize {
+    pub fn enter(&self, device: u32) -> CurrentContext<'_> {
         let mut context = 0;
         let retain = self.function::<unsafe extern "C" fn(*mut usize, i32) -> u32>("cuDevicePrimaryCtxRetain");
         // SAFETY: the simulator's own function, with an out-parameter that lives (1).
-        assert_eq!(unsafe { retain(&raw mut context, device) }, 0);
-        self.set_current(context);
-        context
+        assert_eq!(unsafe { retain(&raw mut context, ordinal(device)) }, 0);
+        assert_eq!(self.make_current(context), 0);
+        CurrentContext::new(self, device, context)
     }
 
-    /// Undoes [`Simulator::enter`].
-    ///
-    /// # Panics
-    ///
-    /// Where the driver refuses.
-    pub fn leave(&self, device: i32) {
-        self.set_current(0);
-        let release = self.function::<unsafe extern "C" fn(i32) -> u32>("cuDevicePrimaryCtxRelease_v2");
-        // SAFETY: the simulator's own function, with a number (1).
-        assert_eq!(unsafe { release(device) }, 0);
-    }
-
-    fn set_current(&self, context: usize) {
+    /// Makes a context current on this thread, or with 0 none, and answers the driver's code.
+    fn make_current(&self, context: usize) -> u32 {
         let set = self.function::<unsafe extern "C" fn(usize) -> u32>("cuCtxSetCurrent");
         // SAFETY: the simulator's own function, with a context that it made, or none (1).
-        assert_eq!(unsafe { set(context) }, 0);
+        unsafe { set(context) }
+    }
+
+    /// Releases the context of a device once, and answers the driver's code.
+    fn release_context(&self, device: u32) -> u32 {
+        let release = self.function::<unsafe extern "C" fn(i32) -> u32>("cuDevicePrimaryCtxRelease_v2");
+        // SAFETY: the simulator's own function, with a number (1).
+        unsafe { release(ordinal(device)) }
     }
 
     /// All books.
@@ -253,7 +258,7 @@ impl Simulator {
     ///
     /// # Panics
     ///
-    /// Never.
+    /// Where the simulator itself fails.
     #[must_use]
     pub fn counts(&self) -> Counts {
         let mut counts = Counts::default();
@@ -264,6 +269,10 @@ impl Simulator {
     }
 
     /// How often a function was called since the last reset.
+    ///
+    /// # Panics
+    ///
+    /// As [`Simulator::books`].
     #[must_use]
     pub fn count(&self, function: &str) -> u64 {
         self.books().count(function)
@@ -285,4 +294,9 @@ impl Simulator {
         // SAFETY: every caller gives the parameters that the simulator declares for that name (1).
         unsafe { self.library.get(name.as_bytes()) }.expect("the simulator has it")
     }
+}
+
+/// A device's number as the driver's functions take it.
+fn ordinal(device: u32) -> i32 {
+    i32::try_from(device).expect("a device's number fits the driver's type")
 }

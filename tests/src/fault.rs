@@ -11,15 +11,17 @@
 //! call. It panics where it is told to, and nowhere else.
 
 mod faulty_backing;
+mod linked;
 mod under;
 
 pub use faulty_backing::FaultyBacking;
+pub use linked::{creator, host_mmap, linked_in};
 pub use under::Under;
 
 use leasehold::{Error, Host};
 use leasehold_plugin_api::{
-    Address, AuthorityId, Backing, BackingError, BackingRegistration, CommitRange, Domain, ErrorKind, HostServices,
-    Options, PrefixId, ReleaseTarget,
+    Address, AuthorityId, Backing, BackingError, CommitRange, Domain, ErrorKind, HostServices, Options, PrefixId,
+    ReleaseTarget,
 };
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -317,32 +319,4 @@ impl Faults {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// The built-in host-mmap, with its default options.
-///
-/// # Errors
-///
-/// What its creation answers.
-///
-/// # Panics
-///
-/// When it isn't linked in.
-pub fn host_mmap(services: HostServices) -> Result<Box<dyn Backing>, BackingError> {
-    linked_in("host-mmap", &Options::new(), services)
-}
-
-/// A backing that is linked in.
-///
-/// # Errors
-///
-/// What its creation answers.
-///
-/// # Panics
-///
-/// When it isn't linked in.
-pub fn linked_in(name: &str, options: &Options, services: HostServices) -> Result<Box<dyn Backing>, BackingError> {
-    let linked_in = BackingRegistration::linked_in();
-    let found = linked_in.iter().find(|registration| registration.name() == name).expect("is linked in");
-    found.create(options, services)
 }

@@ -1,6 +1,7 @@
-//! What the suites share: hosts to run on, their bytes wherever they are, a backing that fails where it is told to, a plain model with its operations,
-//! what the contract asks of every backing, what the kernel says of a process, what the host logs, where the plugins are, a
-//! backing that parks memory, the simulated CUDA driver, and tests that run in a process of their own.
+//! What the suites share: rigs to run on, their bytes wherever they are, a backing that fails where it is told to, a plain
+//! model with its operations, what the contract asks of every backing, what the kernel says of a process, what the host
+//! logs, where the plugins are, a backing that parks memory, the simulated CUDA driver, and tests that run in a process of
+//! their own.
 
 pub mod blocks;
 pub mod build;
@@ -9,12 +10,12 @@ pub mod conformance;
 pub mod contents;
 pub mod cuda;
 pub mod fault;
-pub mod ground;
 pub mod log;
 pub mod model;
 pub mod observe;
 pub mod parking;
 pub mod plugins;
+pub mod rig;
 
 // Linked in, so that the suites can run over the built-in twin of each library.
 use leasehold_cuda_pool as _;

@@ -22,11 +22,21 @@ pub fn library(name: &str) -> PathBuf {
     path
 }
 
+/// What a registry file writes for a crate's backings that come in by that door.
+///
+/// # Panics
+///
+/// As [`library`], where they are loaded from it.
+#[must_use]
+pub fn library_by(door: Door, name: &str) -> String {
+    if door == Door::Builtin { "builtin".to_owned() } else { text(&library(name)) }
+}
+
 /// The two ways in to a crate's backings: linked into this program, and loaded from its library. What holds for one has
 /// to hold for the other.
 #[must_use]
 pub fn doors(name: &str) -> [(Door, String); 2] {
-    [(Door::Builtin, "builtin".to_owned()), (Door::AbiStable, text(&library(name)))]
+    [Door::Builtin, Door::AbiStable].map(|door| (door, library_by(door, name)))
 }
 
 /// A folder with a registry file in the making, and what it names. Dropping it removes them.

@@ -10,8 +10,8 @@ use leasehold_plugin_api::{
     RegionId, ReleaseOutcome, ReleaseTarget, ReserveRequest, VirtualBacking,
 };
 use leasehold_tests::fault::{Call, Fault, Faults, Strikes, Under, host_mmap};
-use leasehold_tests::ground::{GIB, KIB, LIMIT, MIB, all_grounds, grounds};
 use leasehold_tests::observe::{mappings_in, open_bytes, resident_bytes};
+use leasehold_tests::rig::{GIB, KIB, LIMIT, MIB, all_rigs, host_rigs};
 use std::collections::HashSet;
 
 const PAGE: u64 = 4 * KIB;
@@ -39,35 +39,35 @@ fn faulty(limit_bytes: u64) -> impl Iterator<Item = (Faults, Host, BackingHandle
 
 #[test]
 fn a_buffer_grown_in_one_step_shrinks_and_grows_again() {
-    for ground in grounds() {
-        let mut buffer = ground.host.buffer(&ground.backing, &BufferSpec::new(8 * MIB)).unwrap();
+    for rig in host_rigs() {
+        let mut buffer = rig.host.buffer(&rig.backing, &BufferSpec::new(8 * MIB)).unwrap();
         let base = buffer.base();
         buffer.grow_to(4 * MIB).unwrap();
         buffer.as_mut_slice().unwrap().fill(0xAB);
         buffer.shrink_to(MIB).unwrap();
-        assert_eq!((resident_bytes(base, 8 * MIB), ground.used()), (MIB, MIB), "{}: 3 MiB left", ground.name);
+        assert_eq!((resident_bytes(base, 8 * MIB), rig.used()), (MIB, MIB), "{}: 3 MiB left", rig.name);
         buffer.grow_to(4 * MIB).unwrap();
-        assert_eq!((buffer.base(), ground.used()), (base, 4 * MIB), "{}", ground.name);
+        assert_eq!((buffer.base(), rig.used()), (base, 4 * MIB), "{}", rig.name);
         let (kept, fresh) = buffer.as_slice().unwrap().split_at(1 << 20);
-        assert!(kept.iter().all(|byte| *byte == 0xAB), "{}: what stayed is as it was", ground.name);
-        assert!(fresh.iter().all(|byte| *byte == 0), "{}: what came back reads as zero", ground.name);
+        assert!(kept.iter().all(|byte| *byte == 0xAB), "{}: what stayed is as it was", rig.name);
+        assert!(fresh.iter().all(|byte| *byte == 0), "{}: what came back reads as zero", rig.name);
     }
 }
 
 #[test]
 fn a_buffer_grown_in_steps_shrinks_across_their_edges() {
-    for ground in grounds() {
-        let mut buffer = ground.host.buffer(&ground.backing, &BufferSpec::new(8 * MIB)).unwrap();
+    for rig in host_rigs() {
+        let mut buffer = rig.host.buffer(&rig.backing, &BufferSpec::new(8 * MIB)).unwrap();
         for mib in [1, 2, 4, 8] {
             buffer.grow_to(mib * MIB).unwrap();
             buffer.as_mut_slice().unwrap().fill(1);
         }
         buffer.shrink_to(3 * MIB).unwrap();
-        let left = (buffer.committed(), ground.used(), resident_bytes(buffer.base(), 8 * MIB));
-        assert_eq!(left, (3 * MIB, 3 * MIB, 3 * MIB), "{}", ground.name);
+        let left = (buffer.committed(), rig.used(), resident_bytes(buffer.base(), 8 * MIB));
+        assert_eq!(left, (3 * MIB, 3 * MIB, 3 * MIB), "{}", rig.name);
         buffer.grow_to(8 * MIB).unwrap();
         let (kept, fresh) = buffer.as_slice().unwrap().split_at(3 << 20);
-        assert!(kept.iter().all(|byte| *byte == 1) && fresh.iter().all(|byte| *byte == 0), "{}", ground.name);
+        assert!(kept.iter().all(|byte| *byte == 1) && fresh.iter().all(|byte| *byte == 0), "{}", rig.name);
     }
 }
 
@@ -108,18 +108,18 @@ fn growing_within_what_is_committed_calls_nobody() {
 
 #[test]
 fn a_size_that_is_no_multiple_of_the_granule_keeps_logical_and_physical_apart() {
-    for ground in grounds() {
-        let (granule, size) = (ground.granule, ground.granule + 2816);
-        let mut buffer = ground.host.buffer(&ground.backing, &BufferSpec::new(size)).unwrap();
+    for rig in host_rigs() {
+        let (granule, size) = (rig.granule, rig.granule + 2816);
+        let mut buffer = rig.host.buffer(&rig.backing, &BufferSpec::new(size)).unwrap();
         buffer.grow_to(size).unwrap();
         let seen = (buffer.len(), buffer.committed(), buffer.capacity());
-        assert_eq!(seen, (size, 2 * granule, 2 * granule), "{}", ground.name);
-        assert_eq!(buffer.as_slice().unwrap().len(), usize::try_from(size).unwrap(), "{}", ground.name);
-        let allocation = ground.host.allocate(&ground.backing, &AllocationSpec::new(size)).unwrap();
-        let seen = (allocation.len(), allocation.owned_bytes(), ground.used());
-        assert_eq!(seen, (size, 2 * granule, 4 * granule), "{}", ground.name);
+        assert_eq!(seen, (size, 2 * granule, 2 * granule), "{}", rig.name);
+        assert_eq!(buffer.as_slice().unwrap().len(), usize::try_from(size).unwrap(), "{}", rig.name);
+        let allocation = rig.host.allocate(&rig.backing, &AllocationSpec::new(size)).unwrap();
+        let seen = (allocation.len(), allocation.owned_bytes(), rig.used());
+        assert_eq!(seen, (size, 2 * granule, 4 * granule), "{}", rig.name);
         drop((buffer, allocation));
-        assert_eq!(ground.used(), 0, "{}", ground.name);
+        assert_eq!(rig.used(), 0, "{}", rig.name);
     }
 }
 
@@ -132,10 +132,10 @@ fn a_spec_that_could_never_be_granted_is_refused_and_leaves_nothing() {
             assert_eq!((faults.held().regions, used(&host)), (0, 0), "{spec:?}");
         }
     }
-    for ground in grounds() {
-        for (spec, planes, kind) in hopeless(ground.granule) {
-            let error = ground.host.buffer_set(&ground.backing, planes, &spec).unwrap_err();
-            assert_eq!(error.kind(), kind, "{}: {spec:?}, {planes} planes: {error}", ground.name);
+    for rig in host_rigs() {
+        for (spec, planes, kind) in hopeless(rig.granule) {
+            let error = rig.host.buffer_set(&rig.backing, planes, &spec).unwrap_err();
+            assert_eq!(error.kind(), kind, "{}: {spec:?}, {planes} planes: {error}", rig.name);
         }
     }
 }
@@ -163,10 +163,10 @@ fn hopeless(granule: u64) -> [(BufferSpec, usize, ErrorKind); 13] {
 
 #[test]
 fn a_large_alignment_is_kept() {
-    for ground in grounds() {
+    for rig in host_rigs() {
         let spec = BufferSpec::new(MIB).align(1 << 40);
-        let mut buffer = ground.host.buffer(&ground.backing, &spec).unwrap();
-        assert!(buffer.base().is_aligned_to(1 << 40), "{}: {}", ground.name, buffer.base());
+        let mut buffer = rig.host.buffer(&rig.backing, &spec).unwrap();
+        assert!(buffer.base().is_aligned_to(1 << 40), "{}: {}", rig.name, buffer.base());
         buffer.grow_to(MIB).unwrap();
     }
 }
@@ -238,14 +238,14 @@ fn an_allocation_whose_rounding_passes_the_budget_goes_back() {
 
 #[test]
 fn an_allocation_reads_as_zero_is_aligned_and_is_charged_until_it_goes() {
-    for ground in grounds() {
-        let mut allocation = ground.host.allocate(&ground.backing, &AllocationSpec::new(MIB).align(2 * MIB)).unwrap();
-        assert!(allocation.base().is_aligned_to(2 * MIB), "{}", ground.name);
-        assert!(allocation.as_slice().unwrap().iter().all(|byte| *byte == 0), "{}", ground.name);
+    for rig in host_rigs() {
+        let mut allocation = rig.host.allocate(&rig.backing, &AllocationSpec::new(MIB).align(2 * MIB)).unwrap();
+        assert!(allocation.base().is_aligned_to(2 * MIB), "{}", rig.name);
+        assert!(allocation.as_slice().unwrap().iter().all(|byte| *byte == 0), "{}", rig.name);
         allocation.as_mut_slice().unwrap().fill(5);
-        assert_eq!((ground.used(), resident_bytes(allocation.base(), MIB)), (MIB, MIB), "{}", ground.name);
+        assert_eq!((rig.used(), resident_bytes(allocation.base(), MIB)), (MIB, MIB), "{}", rig.name);
         allocation.close().unwrap();
-        assert_eq!(ground.used(), 0, "{}", ground.name);
+        assert_eq!(rig.used(), 0, "{}", rig.name);
     }
 }
 
@@ -427,40 +427,40 @@ fn a_buffer_that_grows_in_steps_shrinks_in_steps_and_keeps_nothing_when_empty() 
 
 #[test]
 fn what_a_growth_would_cost_is_what_it_then_costs() {
-    for ground in grounds() {
+    for rig in host_rigs() {
         for policy in [GrowthPolicy::Exact, GrowthPolicy::Step(8 * PAGE), GrowthPolicy::Geometric] {
             let spec = BufferSpec::new(MIB).growth(policy);
-            let mut set = ground.host.buffer_set(&ground.backing, 3, &spec).unwrap();
+            let mut set = rig.host.buffer_set(&rig.backing, 3, &spec).unwrap();
             for len in [0, 1, PAGE, PAGE + 1, 40 * PAGE, 1] {
-                let before = ground.used();
+                let before = rig.used();
                 let cost = set.growth_cost(len).unwrap();
-                assert_eq!(ground.used(), before, "{}, {policy:?}: asking charges nothing", ground.name);
+                assert_eq!(rig.used(), before, "{}, {policy:?}: asking charges nothing", rig.name);
                 set.grow_to(len).unwrap();
-                let grown = ground.used() - before;
+                let grown = rig.used() - before;
                 assert_eq!((cost.owned_bytes, cost.mapped_bytes), (grown, grown), "{policy:?}, {len}");
             }
-            assert_eq!(set.growth_cost(MIB + 1).unwrap_err().kind(), ErrorKind::CapacityExceeded, "{}", ground.name);
+            assert_eq!(set.growth_cost(MIB + 1).unwrap_err().kind(), ErrorKind::CapacityExceeded, "{}", rig.name);
         }
     }
 }
 
 #[test]
 fn the_planes_of_a_set_grow_together_and_keep_their_own_bytes() {
-    for ground in grounds() {
-        let mut set = ground.host.buffer_set(&ground.backing, 5, &BufferSpec::new(MIB)).unwrap();
-        set.grow_to(3 * ground.granule).unwrap();
+    for rig in host_rigs() {
+        let mut set = rig.host.buffer_set(&rig.backing, 5, &BufferSpec::new(MIB)).unwrap();
+        set.grow_to(3 * rig.granule).unwrap();
         for plane in 0..5 {
             set.plane_mut(plane).unwrap().fill(u8::try_from(plane).unwrap() + 1);
         }
-        set.grow_to(4 * ground.granule).unwrap();
-        assert_eq!((set.owned_bytes(), ground.used()), (20 * ground.granule, 20 * ground.granule), "{}", ground.name);
+        set.grow_to(4 * rig.granule).unwrap();
+        assert_eq!((set.owned_bytes(), rig.used()), (20 * rig.granule, 20 * rig.granule), "{}", rig.name);
         for plane in 0..5 {
-            let (old, new) = set.plane(plane).unwrap().split_at(usize::try_from(3 * ground.granule).unwrap());
-            assert!(old.iter().all(|byte| usize::from(*byte) == plane + 1), "{}", ground.name);
-            assert!(new.iter().all(|byte| *byte == 0), "{}", ground.name);
+            let (old, new) = set.plane(plane).unwrap().split_at(usize::try_from(3 * rig.granule).unwrap());
+            assert!(old.iter().all(|byte| usize::from(*byte) == plane + 1), "{}", rig.name);
+            assert!(new.iter().all(|byte| *byte == 0), "{}", rig.name);
         }
-        assert_eq!(set.plane(5).unwrap_err().kind(), ErrorKind::InvalidRequest, "{}", ground.name);
-        assert_eq!(set.base(5), None, "{}", ground.name);
+        assert_eq!(set.plane(5).unwrap_err().kind(), ErrorKind::InvalidRequest, "{}", rig.name);
+        assert_eq!(set.base(5), None, "{}", rig.name);
     }
 }
 
@@ -628,14 +628,14 @@ impl Backing for Far {
 
 #[test]
 fn two_buffers_grow_and_shrink_on_two_threads() {
-    for ground in grounds() {
+    for rig in host_rigs() {
         let work = |mark: u8| {
-            let mut buffer = ground.host.buffer(&ground.backing, &BufferSpec::new(4 * MIB)).unwrap();
+            let mut buffer = rig.host.buffer(&rig.backing, &BufferSpec::new(4 * MIB)).unwrap();
             for round in 1..100 {
                 buffer.grow_to(round * 37 * 1000).unwrap();
                 buffer.as_mut_slice().unwrap().fill(mark);
                 buffer.shrink_to(round * 1000).unwrap();
-                assert!(buffer.as_slice().unwrap().iter().all(|byte| *byte == mark), "{}", ground.name);
+                assert!(buffer.as_slice().unwrap().iter().all(|byte| *byte == mark), "{}", rig.name);
             }
             buffer
         };
@@ -644,14 +644,14 @@ fn two_buffers_grow_and_shrink_on_two_threads() {
             let right = work(2);
             (left.join().unwrap(), right)
         });
-        assert_eq!(ground.used(), left.committed() + right.committed(), "{}", ground.name);
+        assert_eq!(rig.used(), left.committed() + right.committed(), "{}", rig.name);
     }
 }
 
 #[test]
 fn a_buffer_that_shrinks_leaves_its_neighbours_bytes() {
-    for ground in grounds() {
-        let make = || ground.host.buffer(&ground.backing, &BufferSpec::new(MIB)).unwrap();
+    for rig in host_rigs() {
+        let make = || rig.host.buffer(&rig.backing, &BufferSpec::new(MIB)).unwrap();
         let mut buffers = [make(), make(), make()];
         for buffer in &mut buffers {
             buffer.grow_to(MIB).unwrap();
@@ -659,7 +659,7 @@ fn a_buffer_that_shrinks_leaves_its_neighbours_bytes() {
         }
         buffers[1].shrink_to(1).unwrap();
         for buffer in &buffers {
-            assert!(buffer.as_slice().unwrap().iter().all(|byte| *byte == 4), "{}", ground.name);
+            assert!(buffer.as_slice().unwrap().iter().all(|byte| *byte == 4), "{}", rig.name);
         }
     }
 }
@@ -683,21 +683,21 @@ fn a_buffer_outlives_its_host() {
 /// this thread's release has returned.
 #[test]
 fn regions_that_threads_make_and_drop_never_count_as_overlapping() {
-    for ground in grounds() {
+    for rig in host_rigs() {
         let work = |round: u64| {
             let spec = BufferSpec::new(64 * PAGE);
-            let mut buffer = ground.host.buffer(&ground.backing, &spec).unwrap();
+            let mut buffer = rig.host.buffer(&rig.backing, &spec).unwrap();
             buffer.grow_to((1 + round % 8) * PAGE).unwrap();
             buffer.as_mut_slice().unwrap().fill(1);
-            drop(ground.host.allocate(&ground.backing, &AllocationSpec::new(PAGE)).unwrap());
+            drop(rig.host.allocate(&rig.backing, &AllocationSpec::new(PAGE)).unwrap());
         };
         std::thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| (0..400).for_each(work));
             }
         });
-        assert_eq!(ground.host.backings()[0].state, leasehold::BackingState::Ready, "{}", ground.name);
-        assert_eq!(ground.used(), 0, "{}", ground.name);
+        assert_eq!(rig.host.backings()[0].state, leasehold::BackingState::Ready, "{}", rig.name);
+        assert_eq!(rig.used(), 0, "{}", rig.name);
     }
 }
 
@@ -717,35 +717,35 @@ fn a_backing_that_ends_with_regions_in_quarantine_makes_nobody_elses_count_as_ov
         faults.plan(Call::Release, 0, Strikes::Always, Fault::Refuse(api::ErrorKind::Internal));
         drop(set);
     };
-    for ground in grounds() {
-        let reserve = || drop(ground.host.buffer(&ground.backing, &BufferSpec::new(64 * PAGE)).unwrap());
+    for rig in host_rigs() {
+        let reserve = || drop(rig.host.buffer(&rig.backing, &BufferSpec::new(64 * PAGE)).unwrap());
         std::thread::scope(|scope| {
             for under in Under::EXACT {
                 scope.spawn(move || (0..200).for_each(|_| end_one(under)));
                 scope.spawn(|| (0..2000).for_each(|_| reserve()));
             }
         });
-        assert_eq!(ground.host.backings()[0].state, leasehold::BackingState::Ready, "{}", ground.name);
+        assert_eq!(rig.host.backings()[0].state, leasehold::BackingState::Ready, "{}", rig.name);
     }
 }
 
 #[test]
 fn an_allocation_is_copied_in_and_out_and_never_past_its_end() {
-    for ground in all_grounds() {
-        let mut made = ground.host.allocate(&ground.backing, &AllocationSpec::new(1000)).unwrap();
+    for rig in all_rigs() {
+        let mut made = rig.host.allocate(&rig.backing, &AllocationSpec::new(1000)).unwrap();
         made.write(990, b"the end...").unwrap();
         made.fill(0, 10, 7).unwrap();
         let mut seen = [1; 20];
         made.read(980, &mut seen).unwrap();
-        assert_eq!((&seen[..10], &seen[10..]), (&[0; 10][..], &b"the end..."[..]), "{}", ground.name);
+        assert_eq!((&seen[..10], &seen[10..]), (&[0; 10][..], &b"the end..."[..]), "{}", rig.name);
         made.read(9, &mut seen[..2]).unwrap();
-        assert_eq!(seen[..2], [7, 0], "{}", ground.name);
+        assert_eq!(seen[..2], [7, 0], "{}", rig.name);
         for (offset, bytes) in [(991, 10), (1001, 0), (u64::MAX, 1)] {
             let refused = [made.write(offset, &seen[..bytes]), made.fill(offset, u64::try_from(bytes).unwrap(), 1)];
             for error in refused.into_iter().chain([made.read(offset, &mut [0; 20][..bytes])]).map(Result::unwrap_err) {
-                assert_eq!(error.kind(), ErrorKind::InvalidRequest, "{}: {error}", ground.name);
+                assert_eq!(error.kind(), ErrorKind::InvalidRequest, "{}: {error}", rig.name);
                 let words = format!("not copied: {bytes} bytes at offset {offset} pass the allocation's 1000 bytes");
-                assert!(error.to_string().contains(&words), "{}: {error}", ground.name);
+                assert!(error.to_string().contains(&words), "{}: {error}", rig.name);
             }
         }
     }

@@ -6,12 +6,10 @@ use leasehold_plugin_api::{
     AllocateRequest, Allocation, Backing, BackingError, Change, CommitRange, Description, ErrorKind, Options, Region,
     RegionId, ReleaseOutcome, ReleaseTarget, ReserveRequest, VirtualBacking,
 };
-use leasehold_tests::conformance::{self, CASES, Capability, MOST_BYTES, Report, Verdict};
+use leasehold_tests::conformance::{self, CASES, Capability, HOST_MMAP_LACKS, MOST_BYTES, Report, Verdict};
 use leasehold_tests::fault::linked_in;
 use leasehold_tests::plugins::{Registry, doors};
 
-const PRIVATE: (Capability, &str) =
-    (Capability::SharedMapping, "its memory is anonymous and private, so that no second address can show it");
 const NO_SHARING: (Capability, &str) = (Capability::SharedMapping, "it is a fixture for other things");
 const NO_REGIONS: (Capability, &str) = (Capability::VirtualBacking, "it is a fixture that can't reserve");
 
@@ -38,7 +36,7 @@ fn conforming(name: &str, crate_name: &str, lines: &str, lacks: &'static [(Capab
 fn host_mmap_conforms() {
     for granule in ["4 KiB", "64 KiB", "2 MiB"] {
         let lines = format!("granule = {granule:?}");
-        for report in conforming("host-mmap", "leasehold_host_mmap", &lines, &[PRIVATE]) {
+        for report in conforming("host-mmap", "leasehold_host_mmap", &lines, &[HOST_MMAP_LACKS]) {
             let unsupported = CASES.iter().filter(|case| case.needs.contains(&Capability::SharedMapping)).count();
             assert_eq!(report.passed(), CASES.len() - unsupported);
         }
@@ -83,9 +81,9 @@ fn an_expectation_that_no_longer_holds_is_stale_either_way() {
 
 #[test]
 fn what_a_backing_lacks_is_told_with_the_reason_for_each_case_that_needs_it() {
-    let report = report(changed("host-mmap", |backing| backing), &[PRIVATE]);
+    let report = report(changed("host-mmap", |backing| backing), &[HOST_MMAP_LACKS]);
     let lines = report.to_string();
-    let expected = format!("unsupported: a_prefix_is_sealed_once needs shared-mapping: {}", PRIVATE.1);
+    let expected = format!("unsupported: a_prefix_is_sealed_once needs shared-mapping: {}", HOST_MMAP_LACKS.1);
     assert!(lines.contains(&expected), "{lines}");
     let told = report.outcomes.iter().filter(|outcome| matches!(outcome.verdict, Verdict::Unsupported { .. })).count();
     assert_eq!(lines.matches("unsupported: ").count(), told);
@@ -187,7 +185,7 @@ fn a_backing_that_does_one_thing_wrong_fails_the_cases_that_ask_for_it() {
     ];
     for (how, case, words) in wrongs {
         let change = move |inner| -> Box<dyn Backing> { Box::new(Wrong { inner, how }) };
-        let report = report(changed("host-mmap", change), &[PRIVATE]);
+        let report = report(changed("host-mmap", change), &[HOST_MMAP_LACKS]);
         let found = report.failures().find(|(failed, _)| *failed == case);
         assert!(found.is_some_and(|(_, why)| why.contains(words)), "{how:?}: {report}");
         assert!(report.passed() > 5, "{how:?}: {report}");

@@ -157,7 +157,7 @@ fn devices_contexts_and_streams_answer_through_the_bindings() {
 #[test]
 fn null_pointers_are_invalid_values() {
     let simulator = start();
-    let _context = simulator.enter(0);
+    let current = simulator.enter(0);
     assert_eq!(code!(cuDriverGetVersion(null_mut())), 1);
     assert_eq!(code!(cuDeviceGetName(null_mut(), 8, 0)), 1);
     assert_eq!(code!(cuMemAddressReserve(null_mut(), GRANULE, 0, 0, 0)), 1);
@@ -167,7 +167,7 @@ fn null_pointers_are_invalid_values() {
     assert_eq!(code!(cuMemcpyHtoD_v2(0, null(), 1)), 1);
     assert_eq!(code!(cuMemAlloc_v2(null_mut(), 1)), 1);
     assert_eq!(code!(cuStreamCreate(null_mut(), 0)), 1);
-    simulator.leave(0);
+    drop(current);
     simulator.finish();
 }
 

@@ -3,184 +3,184 @@
 use leasehold::{BlockHash, BufferSet, BufferSpec, ErrorKind, Eviction, PrefixCache, PrefixCacheSpec, SharedPrefix};
 use leasehold_tests::blocks::{self, chain};
 use leasehold_tests::contents::Contents;
-use leasehold_tests::ground::{Ground, LIMIT, MIB, all_sharing_grounds};
+use leasehold_tests::rig::{LIMIT, MIB, TestRig, all_sharing_rigs};
 
 const PLANES: usize = 2;
 
 /// Blocks of one granule a plane.
-fn cache(ground: &Ground) -> PrefixCache {
-    ground.host.prefix_cache(&ground.backing, &PrefixCacheSpec::new(PLANES, ground.granule)).unwrap()
+fn cache(rig: &TestRig) -> PrefixCache {
+    rig.host.prefix_cache(&rig.backing, &PrefixCacheSpec::new(PLANES, rig.granule)).unwrap()
 }
 
 /// A sealed prefix with the blocks of the chain from `first` on.
-fn prefix(ground: &Ground, chain: &[BlockHash], first: usize) -> Result<SharedPrefix, leasehold::Error> {
-    let written = blocks::write(&ground.host, &ground.backing, PLANES, ground.granule, &chain[first..])?;
+fn prefix(rig: &TestRig, chain: &[BlockHash], first: usize) -> Result<SharedPrefix, leasehold::Error> {
+    let written = blocks::write(&rig.host, &rig.backing, PLANES, rig.granule, &chain[first..])?;
     Ok(written.seal()?)
 }
 
-fn insert(ground: &Ground, cache: &PrefixCache, blocks: &[u8], first: usize) {
+fn insert(rig: &TestRig, cache: &PrefixCache, blocks: &[u8], first: usize) {
     let chain = chain(blocks);
-    let prefix = prefix(ground, &chain, first).unwrap();
+    let prefix = prefix(rig, &chain, first).unwrap();
     assert_eq!(cache.insert(&chain, first, prefix).unwrap(), blocks.len() - first);
 }
 
-fn set(ground: &Ground) -> BufferSet {
-    ground.host.buffer_set(&ground.backing, PLANES, &BufferSpec::new(16 * MIB)).unwrap()
+fn set(rig: &TestRig) -> BufferSet {
+    rig.host.buffer_set(&rig.backing, PLANES, &BufferSpec::new(16 * MIB)).unwrap()
 }
 
-fn check_contents(ground: &Ground, set: &BufferSet, chain: &[BlockHash]) {
+fn check_contents(rig: &TestRig, set: &BufferSet, chain: &[BlockHash]) {
     for plane in 0..PLANES {
         let bytes = set.seen(plane);
-        let seen = usize::try_from(set.len() / ground.granule).unwrap().min(chain.len());
-        assert!(blocks::shows(&bytes, plane, ground.granule, &chain[..seen]), "{}: another block", ground.name);
+        let seen = usize::try_from(set.len() / rig.granule).unwrap().min(chain.len());
+        assert!(blocks::shows(&bytes, plane, rig.granule, &chain[..seen]), "{}: another block", rig.name);
     }
 }
 
 #[test]
 fn the_known_beginning_of_a_chain_is_found_and_mapped_for_nothing() {
-    for ground in all_sharing_grounds() {
-        let cache = cache(&ground);
-        insert(&ground, &cache, &[1, 2, 3], 0);
-        insert(&ground, &cache, &[1, 2, 7], 2);
-        let used = ground.used();
+    for rig in all_sharing_rigs() {
+        let cache = cache(&rig);
+        insert(&rig, &cache, &[1, 2, 3], 0);
+        insert(&rig, &cache, &[1, 2, 7], 2);
+        let used = rig.used();
         for (blocks, known, parts) in
             [(&[1, 2, 7, 9][..], 3, 2), (&[1, 2, 3], 3, 1), (&[1, 4], 1, 1), (&[4, 1], 0, 0), (&[], 0, 0)]
         {
             let found = cache.find(&chain(blocks));
-            assert_eq!((found.blocks, found.parts.len()), (known, parts), "{}: {blocks:?}", ground.name);
-            let mut set = set(&ground);
+            assert_eq!((found.blocks, found.parts.len()), (known, parts), "{}: {blocks:?}", rig.name);
+            let mut set = set(&rig);
             set.map_prefixes(&found.parts).unwrap();
-            assert_eq!(set.shared(), ground.granule * u64::try_from(known).unwrap(), "{}", ground.name);
-            check_contents(&ground, &set, &chain(blocks)[..known]);
+            assert_eq!(set.shared(), rig.granule * u64::try_from(known).unwrap(), "{}", rig.name);
+            check_contents(&rig, &set, &chain(blocks)[..known]);
         }
-        assert_eq!(ground.used(), used, "{}: charged once", ground.name);
+        assert_eq!(rig.used(), used, "{}: charged once", rig.name);
         let snapshot = cache.snapshot();
-        assert_eq!((snapshot.blocks_asked, snapshot.blocks_found), (11, 7), "{}", ground.name);
-        assert_eq!((snapshot.prefixes, snapshot.prefixes_in_use, snapshot.blocks), (2, 0, 4), "{}", ground.name);
+        assert_eq!((snapshot.blocks_asked, snapshot.blocks_found), (11, 7), "{}", rig.name);
+        assert_eq!((snapshot.prefixes, snapshot.prefixes_in_use, snapshot.blocks), (2, 0, 4), "{}", rig.name);
     }
 }
 
 /// Seen elsewhere: a prefix was evicted while somebody still mapped it.
 #[test]
 fn what_anybody_holds_is_not_evicted_and_what_goes_is_found_no_longer() {
-    for ground in all_sharing_grounds() {
-        let cache = cache(&ground);
-        insert(&ground, &cache, &[1], 0);
-        insert(&ground, &cache, &[2], 0);
-        insert(&ground, &cache, &[3], 0);
-        let block = ground.granule * u64::try_from(PLANES).unwrap();
-        let mut mapped = set(&ground);
+    for rig in all_sharing_rigs() {
+        let cache = cache(&rig);
+        insert(&rig, &cache, &[1], 0);
+        insert(&rig, &cache, &[2], 0);
+        insert(&rig, &cache, &[3], 0);
+        let block = rig.granule * u64::try_from(PLANES).unwrap();
+        let mut mapped = set(&rig);
         mapped.map_prefixes(&cache.find(&chain(&[1])).parts).unwrap();
         let found = cache.find(&chain(&[2]));
-        assert_eq!(cache.snapshot().prefixes_in_use, 2, "{}", ground.name);
-        assert_eq!(cache.evict(u64::MAX), Eviction { prefixes: 1, blocks: 1, owned_bytes: block }, "{}", ground.name);
-        assert_eq!(cache.evict(u64::MAX), Eviction::default(), "{}: and nothing twice", ground.name);
-        assert_eq!((ground.used(), cache.find(&chain(&[3])).blocks), (2 * block, 0), "{}", ground.name);
-        check_contents(&ground, &mapped, &chain(&[1]));
+        assert_eq!(cache.snapshot().prefixes_in_use, 2, "{}", rig.name);
+        assert_eq!(cache.evict(u64::MAX), Eviction { prefixes: 1, blocks: 1, owned_bytes: block }, "{}", rig.name);
+        assert_eq!(cache.evict(u64::MAX), Eviction::default(), "{}: and nothing twice", rig.name);
+        assert_eq!((rig.used(), cache.find(&chain(&[3])).blocks), (2 * block, 0), "{}", rig.name);
+        check_contents(&rig, &mapped, &chain(&[1]));
         drop((mapped, found));
-        assert_eq!(cache.evict(u64::MAX).owned_bytes, 2 * block, "{}", ground.name);
-        assert_eq!((ground.used(), cache.snapshot().blocks), (0, 0), "{}", ground.name);
+        assert_eq!(cache.evict(u64::MAX).owned_bytes, 2 * block, "{}", rig.name);
+        assert_eq!((rig.used(), cache.snapshot().blocks), (0, 0), "{}", rig.name);
     }
 }
 
 /// Seen elsewhere: thousands of blocks were evicted, and next to nothing was free, since what stayed pinned the memory.
 #[test]
 fn an_eviction_reports_the_bytes_that_the_books_got_back() {
-    for ground in all_sharing_grounds() {
-        let cache = cache(&ground);
+    for rig in all_sharing_rigs() {
+        let cache = cache(&rig);
         for block in 0..16 {
-            insert(&ground, &cache, &[block, 1, 2, 3], 0);
+            insert(&rig, &cache, &[block, 1, 2, 3], 0);
         }
-        let prefix = 4 * ground.granule * u64::try_from(PLANES).unwrap();
+        let prefix = 4 * rig.granule * u64::try_from(PLANES).unwrap();
         // Whoever holds one block of a prefix pins all of its memory.
         let pinned: Vec<_> = (0..12).map(|block| cache.find(&chain(&[block]))).collect();
-        let before = ground.used();
+        let before = rig.used();
         let evicted = cache.evict(u64::MAX);
-        assert_eq!((evicted.prefixes, evicted.blocks), (4, 16), "{}", ground.name);
-        assert_eq!(evicted.owned_bytes, before - ground.used(), "{}", ground.name);
-        assert_eq!(evicted.owned_bytes, 4 * prefix, "{}", ground.name);
+        assert_eq!((evicted.prefixes, evicted.blocks), (4, 16), "{}", rig.name);
+        assert_eq!(evicted.owned_bytes, before - rig.used(), "{}", rig.name);
+        assert_eq!(evicted.owned_bytes, 4 * prefix, "{}", rig.name);
         drop(pinned);
         let one = cache.evict(1);
-        assert_eq!((one.prefixes, one.owned_bytes), (1, prefix), "{}: no more than is enough", ground.name);
+        assert_eq!((one.prefixes, one.owned_bytes), (1, prefix), "{}: no more than is enough", rig.name);
         assert_eq!(cache.snapshot().evicted, Eviction { prefixes: 5, blocks: 20, owned_bytes: 5 * prefix });
     }
 }
 
 #[test]
 fn under_pressure_the_least_recently_used_goes_and_no_more_than_the_shortfall_needs() {
-    for ground in all_sharing_grounds() {
-        let cache = cache(&ground);
-        let block = ground.granule * u64::try_from(PLANES).unwrap();
+    for rig in all_sharing_rigs() {
+        let cache = cache(&rig);
+        let block = rig.granule * u64::try_from(PLANES).unwrap();
         for number in 0..4 {
-            insert(&ground, &cache, &[number], 0);
+            insert(&rig, &cache, &[number], 0);
         }
-        assert_eq!(cache.find(&chain(&[0])).blocks, 1, "{}: and is used now", ground.name);
-        ground.host.governor().set_limit(ground.domain, 5 * block).unwrap();
-        let mut set = set(&ground);
-        set.grow_to(2 * ground.granule).unwrap();
-        assert_eq!(ground.used(), 5 * block, "{}", ground.name);
+        assert_eq!(cache.find(&chain(&[0])).blocks, 1, "{}: and is used now", rig.name);
+        rig.host.governor().set_limit(rig.domain, 5 * block).unwrap();
+        let mut set = set(&rig);
+        set.grow_to(2 * rig.granule).unwrap();
+        assert_eq!(rig.used(), 5 * block, "{}", rig.name);
         let known = |number: u8| cache.find(&chain(&[number])).blocks == 1;
-        assert_eq!([0, 1, 2, 3].map(known), [true, false, true, true], "{}", ground.name);
-        set.grow_to(5 * ground.granule).unwrap();
-        assert_eq!((cache.snapshot().blocks, ground.used()), (0, 5 * block), "{}: all of it went", ground.name);
-        let error = set.grow_to(6 * ground.granule).unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::TierExhausted, "{}: {error}", ground.name);
-        ground.host.governor().set_limit(ground.domain, LIMIT).unwrap();
+        assert_eq!([0, 1, 2, 3].map(known), [true, false, true, true], "{}", rig.name);
+        set.grow_to(5 * rig.granule).unwrap();
+        assert_eq!((cache.snapshot().blocks, rig.used()), (0, 5 * block), "{}: all of it went", rig.name);
+        let error = set.grow_to(6 * rig.granule).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::TierExhausted, "{}: {error}", rig.name);
+        rig.host.governor().set_limit(rig.domain, LIMIT).unwrap();
     }
 }
 
 #[test]
 fn a_prefix_that_was_sealed_twice_is_kept_once_and_its_memory_goes_back() {
-    for ground in all_sharing_grounds() {
-        let cache = cache(&ground);
-        insert(&ground, &cache, &[1, 2], 0);
-        let used = ground.used();
-        let again = prefix(&ground, &chain(&[1, 2]), 0).unwrap();
-        assert_eq!(cache.insert(&chain(&[1, 2]), 0, again).unwrap(), 0, "{}", ground.name);
-        ground.host.trim(&ground.backing, u64::MAX).unwrap();
-        assert_eq!((ground.used(), cache.snapshot().prefixes), (used, 1), "{}", ground.name);
+    for rig in all_sharing_rigs() {
+        let cache = cache(&rig);
+        insert(&rig, &cache, &[1, 2], 0);
+        let used = rig.used();
+        let again = prefix(&rig, &chain(&[1, 2]), 0).unwrap();
+        assert_eq!(cache.insert(&chain(&[1, 2]), 0, again).unwrap(), 0, "{}", rig.name);
+        rig.host.trim(&rig.backing, u64::MAX).unwrap();
+        assert_eq!((rig.used(), cache.snapshot().prefixes), (used, 1), "{}", rig.name);
     }
 }
 
 #[test]
 fn what_does_not_fit_the_blocks_is_refused() {
-    for (ground, other) in all_sharing_grounds().zip(all_sharing_grounds()) {
-        let (mine, theirs) = (cache(&ground), cache(&other));
+    for (rig, other) in all_sharing_rigs().zip(all_sharing_rigs()) {
+        let (mine, theirs) = (cache(&rig), cache(&other));
         let blocks = chain(&[1, 2]);
-        let short = prefix(&ground, &blocks, 1).unwrap();
+        let short = prefix(&rig, &blocks, 1).unwrap();
         assert_eq!(mine.insert(&blocks, 0, short.clone()).unwrap_err().kind(), ErrorKind::InvalidRequest);
         assert_eq!(theirs.insert(&blocks, 1, short).unwrap_err().kind(), ErrorKind::ForeignPrefix);
         for spec in [PrefixCacheSpec::new(0, MIB), PrefixCacheSpec::new(1, 0), PrefixCacheSpec::new(1, MIB + 1)] {
-            let error = ground.host.prefix_cache(&ground.backing, &spec).unwrap_err();
-            assert_eq!(error.kind(), ErrorKind::InvalidRequest, "{}: {error}", ground.name);
+            let error = rig.host.prefix_cache(&rig.backing, &spec).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::InvalidRequest, "{}: {error}", rig.name);
         }
     }
 }
 
 #[test]
 fn a_cache_that_is_dropped_gives_everything_back_and_is_asked_no_longer() {
-    for ground in all_sharing_grounds() {
-        let cache = cache(&ground);
+    for rig in all_sharing_rigs() {
+        let cache = cache(&rig);
         let clone = cache.clone();
-        insert(&ground, &cache, &[1, 2], 0);
+        insert(&rig, &cache, &[1, 2], 0);
         drop(cache);
-        assert_eq!(clone.find(&chain(&[1, 2])).blocks, 2, "{}", ground.name);
+        assert_eq!(clone.find(&chain(&[1, 2])).blocks, 2, "{}", rig.name);
         drop(clone);
-        ground.host.trim(&ground.backing, u64::MAX).unwrap();
-        assert_eq!(ground.used(), 0, "{}", ground.name);
+        rig.host.trim(&rig.backing, u64::MAX).unwrap();
+        assert_eq!(rig.used(), 0, "{}", rig.name);
     }
 }
 
 /// Whatever four threads find, map, add and evict under a budget that never suffices: a block shows its own bytes.
 #[test]
 fn threads_never_see_another_blocks_bytes() {
-    for ground in all_sharing_grounds() {
-        let cache = cache(&ground);
-        let block = ground.granule * u64::try_from(PLANES).unwrap();
-        ground.host.governor().set_limit(ground.domain, 24 * block).unwrap();
+    for rig in all_sharing_rigs() {
+        let cache = cache(&rig);
+        let block = rig.granule * u64::try_from(PLANES).unwrap();
+        rig.host.governor().set_limit(rig.domain, 24 * block).unwrap();
         let serve = |thread: u64| {
             let mut state = thread.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-            let mut set = set(&ground);
+            let mut set = set(&rig);
             for _ in 0..400 {
                 state ^= state << 13;
                 state ^= state >> 7;
@@ -191,7 +191,7 @@ fn threads_never_see_another_blocks_bytes() {
                 let found = cache.find(&chain);
                 set.map_prefixes(&found.parts).unwrap();
                 if found.blocks < chain.len() {
-                    match prefix(&ground, &chain, found.blocks) {
+                    match prefix(&rig, &chain, found.blocks) {
                         Ok(new) => {
                             set.map_prefix(&new).unwrap();
                             cache.insert(&chain, found.blocks, new).unwrap();
@@ -200,7 +200,7 @@ fn threads_never_see_another_blocks_bytes() {
                     }
                 }
                 drop(found);
-                check_contents(&ground, &set, &chain);
+                check_contents(&rig, &set, &chain);
                 if state.is_multiple_of(7) {
                     cache.evict(block);
                 }
@@ -210,28 +210,28 @@ fn threads_never_see_another_blocks_bytes() {
         std::thread::scope(|scope| {
             (1..=4).for_each(|thread| drop(scope.spawn(move || serve(thread))));
         });
-        assert!(ground.host.snapshot().domain(ground.domain).unwrap().peak_bytes <= 24 * block, "{}", ground.name);
-        assert_eq!(cache.snapshot().prefixes_in_use, 0, "{}", ground.name);
+        assert!(rig.host.snapshot().domain(rig.domain).unwrap().peak_bytes <= 24 * block, "{}", rig.name);
+        assert_eq!(cache.snapshot().prefixes_in_use, 0, "{}", rig.name);
         cache.evict(u64::MAX);
-        ground.host.trim(&ground.backing, u64::MAX).unwrap();
-        assert_eq!(ground.used(), 0, "{}", ground.name);
-        ground.host.governor().set_limit(ground.domain, LIMIT).unwrap();
+        rig.host.trim(&rig.backing, u64::MAX).unwrap();
+        assert_eq!(rig.used(), 0, "{}", rig.name);
+        rig.host.governor().set_limit(rig.domain, LIMIT).unwrap();
     }
 }
 
 #[test]
 fn a_prefix_that_comes_under_two_chains_is_in_the_cache_once_and_can_go() {
-    for ground in all_sharing_grounds() {
-        let cache = cache(&ground);
-        let block = ground.granule * u64::try_from(PLANES).unwrap();
+    for rig in all_sharing_rigs() {
+        let cache = cache(&rig);
+        let block = rig.granule * u64::try_from(PLANES).unwrap();
         let (one, other) = (chain(&[1, 2]), BlockHash::root(b"another tenant").chain([[1], [2]]));
-        let prefix = prefix(&ground, &one, 0).unwrap();
-        assert_eq!(cache.insert(&one, 0, prefix.clone()).unwrap(), 2, "{}", ground.name);
-        assert_eq!(cache.insert(&other, 0, prefix).unwrap(), 2, "{}", ground.name);
+        let prefix = prefix(&rig, &one, 0).unwrap();
+        assert_eq!(cache.insert(&one, 0, prefix.clone()).unwrap(), 2, "{}", rig.name);
+        assert_eq!(cache.insert(&other, 0, prefix).unwrap(), 2, "{}", rig.name);
         let snapshot = cache.snapshot();
         assert_eq!((snapshot.prefixes, snapshot.prefixes_in_use, snapshot.owned_bytes), (1, 0, 2 * block));
-        assert_eq!((cache.find(&one).blocks, cache.find(&other).blocks), (0, 2), "{}", ground.name);
-        assert_eq!(cache.evict(u64::MAX).owned_bytes, 2 * block, "{}", ground.name);
-        assert_eq!(ground.used(), 0, "{}", ground.name);
+        assert_eq!((cache.find(&one).blocks, cache.find(&other).blocks), (0, 2), "{}", rig.name);
+        assert_eq!(cache.evict(u64::MAX).owned_bytes, 2 * block, "{}", rig.name);
+        assert_eq!(rig.used(), 0, "{}", rig.name);
     }
 }

@@ -8,7 +8,7 @@ use leasehold::{
     Allocation, AllocationSpec, BlockHash, BufferSet, BufferSpec, Domain, Error, ErrorKind, HolderId, PrefixCache,
     PrefixCacheSpec, PrefixPart, ReapReport, SharedPrefix,
 };
-use leasehold_tests::ground::{Ground, LIMIT, sharing_grounds};
+use leasehold_tests::rig::{LIMIT, TestRig, sharing_host_rigs};
 use leasehold_tests::{blocks, is_all};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -30,7 +30,7 @@ type Posted = (SharedPrefix, Vec<BlockHash>);
 
 /// What the threads share.
 struct Commons<'g> {
-    ground: &'g Ground,
+    rig: &'g TestRig,
     cache: PrefixCache,
     board: Mutex<Vec<Posted>>,
 }
@@ -57,7 +57,7 @@ fn granted<T>(outcome: Result<T, Error>) -> Option<T> {
 
 impl Commons<'_> {
     fn make(&self, chain: &[BlockHash]) -> Option<SharedPrefix> {
-        let Ground { host, backing, granule, .. } = self.ground;
+        let TestRig { host, backing, granule, .. } = self.rig;
         let prefix = granted(blocks::write(host, backing, PLANES, *granule, chain))?;
         Some(prefix.seal().unwrap())
     }
@@ -117,7 +117,7 @@ impl<'c> Worker<'c> {
     }
 
     fn make(&mut self, slot: usize) {
-        let Ground { host, backing, granule, .. } = self.commons.ground;
+        let TestRig { host, backing, granule, .. } = self.commons.rig;
         let spec = BufferSpec::new(64 * granule).holder(HolderId::new(self.mark.into()));
         let set = host.buffer_set(backing, PLANES, &spec).unwrap();
         self.sets[slot] = Some(Kept { set, blocks: Vec::new() });
@@ -138,11 +138,11 @@ impl<'c> Worker<'c> {
 
     /// What has nothing to do with a set of its own.
     fn act_elsewhere(&mut self) {
-        let Commons { ground, cache, .. } = self.commons;
-        let bytes = ground.granule * u64::try_from(self.below(8)).unwrap();
+        let Commons { rig, cache, .. } = self.commons;
+        let bytes = rig.granule * u64::try_from(self.below(8)).unwrap();
         match self.below(12) {
             0 => drop(cache.evict(bytes)),
-            1 => drop(ground.host.trim(&ground.backing, bytes).unwrap()),
+            1 => drop(rig.host.trim(&rig.backing, bytes).unwrap()),
             2 => {
                 let chain = self.chain();
                 let number = self.below(BOARD);
@@ -173,7 +173,7 @@ impl<'c> Worker<'c> {
     fn borrow(&mut self, kept: &mut Kept) {
         let number = self.below(BOARD);
         let Some((prefix, chain)) = self.commons.taken_from_board(number) else { return };
-        let (first, granule) = (self.below(chain.len()), self.commons.ground.granule);
+        let (first, granule) = (self.below(chain.len()), self.commons.rig.granule);
         let count = 1 + self.below(chain.len() - first);
         let bytes = |blocks: usize| granule * u64::try_from(blocks).unwrap();
         let part = prefix.part(bytes(first), bytes(count)).unwrap();
@@ -185,7 +185,7 @@ impl<'c> Worker<'c> {
     }
 
     fn grow(&mut self, kept: &mut Kept) {
-        let most = usize::try_from(PRIVATE * self.commons.ground.granule).unwrap();
+        let most = usize::try_from(PRIVATE * self.commons.rig.granule).unwrap();
         let len = kept.set.shared() + u64::try_from(self.below(most)).unwrap();
         let before = kept.set.len().max(kept.set.shared()) - kept.set.shared();
         if granted(kept.set.grow_to(len)).is_none() {
@@ -201,7 +201,7 @@ impl<'c> Worker<'c> {
     }
 
     fn allocate(&mut self, bytes: u64) {
-        let Ground { host, backing, .. } = self.commons.ground;
+        let TestRig { host, backing, .. } = self.commons.rig;
         let spec = AllocationSpec::new(bytes).holder(HolderId::new(self.mark.into()));
         self.allocation = granted(host.allocate(backing, &spec));
         if let Some(allocation) = &mut self.allocation {
@@ -212,7 +212,7 @@ impl<'c> Worker<'c> {
     }
 
     fn check(&self, kept: &Kept) {
-        let granule = self.commons.ground.granule;
+        let granule = self.commons.rig.granule;
         assert_eq!(kept.set.shared(), granule * u64::try_from(kept.blocks.len()).unwrap());
         for plane in 0..PLANES {
             let (front, back) = kept.set.plane(plane).unwrap().split_at(usize::try_from(kept.set.shared()).unwrap());
@@ -237,11 +237,11 @@ impl Kept {
 }
 
 /// Reads the books until the threads are done, and answers how often.
-fn watch(ground: &Ground, limit: u64, are_done: &AtomicBool) -> usize {
+fn watch(rig: &TestRig, limit: u64, are_done: &AtomicBool) -> usize {
     let mut looks = 0;
     while !are_done.load(Ordering::Acquire) {
-        let used = ground.used();
-        assert!(used <= limit, "{}: {used} of {limit} are charged", ground.name);
+        let used = rig.used();
+        assert!(used <= limit, "{}: {used} of {limit} are charged", rig.name);
         looks += 1;
         std::thread::yield_now();
     }
@@ -255,29 +255,29 @@ fn play(commons: &Commons<'_>, number: u8) {
 
 #[test]
 fn four_threads_share_under_pressure_and_everybody_sees_the_right_bytes() {
-    for ground in &sharing_grounds() {
-        let limit = BUDGET * ground.granule;
-        let governor = ground.host.governor();
+    for rig in &sharing_host_rigs() {
+        let limit = BUDGET * rig.granule;
+        let governor = rig.host.governor();
         governor.set_limit(Domain::Host, limit).unwrap();
-        let spec = PrefixCacheSpec::new(PLANES, ground.granule);
-        let cache = ground.host.prefix_cache(&ground.backing, &spec).unwrap();
-        let commons = Commons { ground, cache, board: Mutex::default() };
+        let spec = PrefixCacheSpec::new(PLANES, rig.granule);
+        let cache = rig.host.prefix_cache(&rig.backing, &spec).unwrap();
+        let commons = Commons { rig, cache, board: Mutex::default() };
         let are_done = AtomicBool::new(false);
         std::thread::scope(|scope| {
-            let watcher = scope.spawn(|| watch(ground, limit, &are_done));
+            let watcher = scope.spawn(|| watch(rig, limit, &are_done));
             let commons = &commons;
             let workers: Vec<_> = (1..=THREADS).map(|number| scope.spawn(move || play(commons, number))).collect();
             let ends: Vec<_> = workers.into_iter().map(|worker| worker.join()).collect();
             are_done.store(true, Ordering::Release);
-            assert!(ends.iter().all(Result::is_ok), "{}", ground.name);
-            assert!(watcher.join().unwrap() > 0, "{}", ground.name);
+            assert!(ends.iter().all(Result::is_ok), "{}", rig.name);
+            assert!(watcher.join().unwrap() > 0, "{}", rig.name);
         });
         let seen = commons.cache.snapshot();
-        assert!(seen.evicted.prefixes > 0 && seen.blocks_found > 0, "{}: {seen:?}", ground.name);
-        assert!(ground.host.snapshot().domain(Domain::Host).unwrap().peak_bytes <= limit, "{}", ground.name);
+        assert!(seen.evicted.prefixes > 0 && seen.blocks_found > 0, "{}: {seen:?}", rig.name);
+        assert!(rig.host.snapshot().domain(Domain::Host).unwrap().peak_bytes <= limit, "{}", rig.name);
         drop(commons);
-        ground.host.trim(&ground.backing, u64::MAX).unwrap();
-        assert_eq!((ground.used(), ground.host.reap()), (0, ReapReport::default()), "{}", ground.name);
+        rig.host.trim(&rig.backing, u64::MAX).unwrap();
+        assert_eq!((rig.used(), rig.host.reap()), (0, ReapReport::default()), "{}", rig.name);
         governor.set_limit(Domain::Host, LIMIT).unwrap();
     }
 }

@@ -1,6 +1,7 @@
 //! The CUDA backings as users of the program see them: without a driver, and over a simulated one.
 
-use super::{HOST_MMAP, json, leasehold, plugins, registry, requests, stderr, stdout};
+use super::replay::requests;
+use super::{HOST_MMAP, json, leasehold, plugins, registry, stderr, stdout};
 use std::fs;
 
 const NAMES: [&str; 2] = ["cuda-vmm", "cuda-pool"];

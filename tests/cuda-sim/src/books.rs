@@ -30,7 +30,7 @@ impl Simulation {
             allocations: number(memory.allocations.len()),
             streams: number(self.streams.count()),
             context_retains: self.contexts.retains(),
-            bytes: (0..16).map(|device| memory.used(device)).sum(),
+            bytes: memory.used_bytes(),
             violations: number(memory.violations.len()),
         }
     }

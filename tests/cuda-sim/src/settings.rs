@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 pub(crate) const FRESH: u8 = 0xD1;
 
 /// As many devices as a test may ask for.
-const MOST_DEVICES: u64 = 16;
+pub(crate) const MOST_DEVICES: u8 = 16;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Settings {
@@ -44,10 +44,10 @@ impl Settings {
     pub(crate) fn from_variables(read: impl Fn(&str) -> Option<String>) -> Self {
         let number = |name, default| read(name).and_then(|text| text.trim().parse().ok()).unwrap_or(default);
         let granularity: u64 = number("LEASEHOLD_SIM_GRANULARITY", 2 << 20);
-        let devices = number("LEASEHOLD_SIM_DEVICES", 2).min(MOST_DEVICES);
+        let devices = number("LEASEHOLD_SIM_DEVICES", 2).min(MOST_DEVICES.into());
         Self {
             devices: i32::try_from(devices).unwrap_or(0),
-            memory: vec![number("LEASEHOLD_SIM_MEMORY", 256 << 20); 16],
+            memory: vec![number("LEASEHOLD_SIM_MEMORY", 256 << 20); MOST_DEVICES.into()],
             granularity,
             recommended: granularity,
             rdma_granularity: granularity,
@@ -63,7 +63,7 @@ impl Settings {
     /// Changes one setting, by its name; `device` counts for `memory` alone.
     pub(crate) fn set(&mut self, name: &str, device: i32, value: u64) -> Answer<()> {
         match name {
-            "devices" if value <= MOST_DEVICES => self.devices = i32::try_from(value).unwrap_or(0),
+            "devices" if value <= MOST_DEVICES.into() => self.devices = i32::try_from(value).unwrap_or(0),
             "memory" => *self.memory_of(device)? = value,
             "granularity" if value.is_power_of_two() => {
                 (self.granularity, self.recommended, self.rdma_granularity) = (value, value, value);

@@ -14,6 +14,14 @@ pub enum Capability {
     Bytes,
 }
 
+/// What host-mmap lacks, and why.
+pub const HOST_MMAP_LACKS: (Capability, &str) =
+    (Capability::SharedMapping, "its memory is anonymous and private, so that no second address can show it");
+
+/// What cuda-vmm lacks, and why.
+pub const CUDA_VMM_LACKS: (Capability, &str) =
+    (Capability::SharedMapping, "its handles go before their mapping, so that no second address can show them");
+
 impl Capability {
     /// All of them.
     pub const ALL: [Self; 3] = [Self::VirtualBacking, Self::SharedMapping, Self::Bytes];

@@ -5,7 +5,7 @@
 //!   what it lacks, with reasons ──────────────────────────►        stale: offered after all, or absent without a reason
 //! ```
 //!
-//! * `capability`: what a case may need.
+//! * `capability`: what a case may need, and what our own backings lack of it.
 //! * `subject`: the backing, numbers for what is made of it, and what is to be given back.
 //! * `bytes`: reading and writing memory by address.
 //! * `cases`: the list. `basics`, `regions`, `ranges`, `contents`: plain and virtual memory. `prefixes`, `mapping`,
@@ -30,7 +30,7 @@ mod regions;
 mod report;
 mod subject;
 
-pub use capability::Capability;
+pub use capability::{CUDA_VMM_LACKS, Capability, HOST_MMAP_LACKS};
 pub use cases::{CASES, Case};
 pub use report::{Outcome, Report, Verdict};
 

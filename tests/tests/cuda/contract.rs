@@ -2,12 +2,9 @@
 //! registry file that names the simulator.
 
 use super::setup::{DEVICE, LIMIT, simulator, used};
-use leasehold_tests::conformance::{self, CASES, Capability, Report};
+use leasehold_tests::conformance::{self, CASES, CUDA_VMM_LACKS, Capability, Report};
 use leasehold_tests::cuda::Simulator;
 use leasehold_tests::plugins::{Registry, doors, text};
-
-const UNSHARED: (Capability, &str) =
-    (Capability::SharedMapping, "its handles go before their mapping, and are nobody's");
 
 /// The reports of a backing of that crate through both doors. `line` is an option.
 fn conforming(name: &str, crate_name: &str, line: &str, lacks: &'static [(Capability, &'static str)]) -> [Report; 2] {
@@ -26,7 +23,7 @@ fn conforming(name: &str, crate_name: &str, line: &str, lacks: &'static [(Capabi
 fn cuda_vmm_conforms() {
     let simulator = simulator();
     for line in ["handle = 1", "handle = 2"] {
-        for report in conforming("cuda-vmm", "leasehold_cuda_vmm", line, &[UNSHARED]) {
+        for report in conforming("cuda-vmm", "leasehold_cuda_vmm", line, &[CUDA_VMM_LACKS]) {
             let unsupported = CASES.iter().filter(|case| case.needs.contains(&Capability::SharedMapping)).count();
             assert_eq!(report.passed(), CASES.len() - unsupported, "{report}");
         }

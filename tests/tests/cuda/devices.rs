@@ -4,7 +4,7 @@ use super::setup::{LIMIT, NAMES, UNIT, host, host_with, options, simulator};
 use leasehold::{BackingHandle, BufferSet, BufferSpec, Domain, ErrorKind, HolderId, Host, PrefixSpec};
 use leasehold_plugin_api::{self as api, Address, BackingRegistration, HostServices, OptionValue, Options};
 use leasehold_tests::cuda::{Simulator, Touch};
-use leasehold_tests::fault::linked_in;
+use leasehold_tests::fault::creator;
 use leasehold_tests::is_all;
 use std::sync::mpsc;
 
@@ -56,7 +56,8 @@ fn eight_threads_without_a_context_make_grow_copy_and_drop() {
 fn another_devices_context_is_current_before_and_after_every_call() {
     let simulator = simulator();
     drop(host("cuda-vmm", &[])); // initialises the driver
-    let theirs = simulator.enter(1);
+    let current = simulator.enter(1);
+    let theirs = current.number();
     for name in NAMES {
         let (host, backing) = host(name, &[]);
         let same = |call: &str| assert_eq!(simulator.current_context(), theirs, "{name}: after {call}");
@@ -99,15 +100,13 @@ fn another_devices_context_is_current_before_and_after_every_call() {
         drop((host, backing));
         assert_eq!(simulator.current_context(), theirs, "{name}: after its end");
     }
-    simulator.leave(1);
+    drop(current);
     simulator.finish();
 }
 
 /// One host with a backing on each of two devices.
 fn two_devices(name: &'static str) -> (Host, [BackingHandle; 2]) {
-    let create = move |device: &'static str| {
-        move |services: HostServices| linked_in(name, &options(&[("device", device)]), services)
-    };
+    let create = |device| creator(name, options(&[("device", device)]));
     let host = Host::builder()
         .limit(Domain::Device(0), 8 * UNIT)
         .limit(Domain::Device(1), 4 * UNIT)
@@ -143,21 +142,6 @@ fn two_devices_have_budgets_of_their_own() {
     simulator.finish();
 }
 
-/// Seen elsewhere: a prefix from another device, whose cost was reported as zero.
-#[test]
-fn a_prefix_of_one_device_is_refused_by_the_other_before_any_cost() {
-    let simulator = simulator();
-    let (host, [first, second]) = two_devices("cuda-pool");
-    let prefix = host.prefix(&first, &PrefixSpec::new(UNIT).planes(2)).unwrap().seal().unwrap();
-    let mut other = set(&host, &second);
-    for error in [other.mapping_cost(&[prefix.whole()]).unwrap_err(), other.map_prefix(&prefix).unwrap_err()] {
-        assert_eq!(error.kind(), ErrorKind::ForeignPrefix, "{error}");
-    }
-    assert_eq!((other.shared(), prefix.holders(), simulator.books().used(1)), (0, 1, 0));
-    drop((prefix, other, host, first, second));
-    simulator.finish();
-}
-
 /// Options by which device 1 gets access too.
 fn with_peer() -> Options {
     options(&[]).with("peers", integers(&[1]))
@@ -167,7 +151,7 @@ fn integers(numbers: &[i64]) -> OptionValue {
     OptionValue::List(numbers.iter().copied().map(OptionValue::Integer).collect())
 }
 
-fn touched(simulator: &Simulator, device: i32, base: Option<Address>, offset: u64, touch: Touch) -> u32 {
+fn touched(simulator: &Simulator, device: u32, base: Option<Address>, offset: u64, touch: Touch) -> u32 {
     simulator.touch(device, base.unwrap().get() + offset, touch)
 }
 
@@ -218,9 +202,9 @@ fn who_is_no_peer_reaches_nothing() {
     let mut set = set(&host, &backing);
     set.grow_to(UNIT).unwrap();
     // Somebody retains the other device's context, which the fault then poisons.
-    let _ = simulator.enter(1);
+    let current = simulator.enter(1);
     assert_eq!(touched(&simulator, 1, set.base(0), 0, Touch::Load), ILLEGAL_ADDRESS);
-    simulator.leave(1);
+    drop(current);
     assert_eq!(touched(&simulator, 0, set.base(0), 0, Touch::Load), 0, "its own device goes on");
     drop((set, host, backing));
     simulator.finish();
@@ -233,9 +217,11 @@ fn a_store_into_what_is_sealed_is_a_fault_of_the_kernel_for_a_peer_too() {
     let prefix = host.prefix(&backing, &PrefixSpec::new(UNIT)).unwrap().seal().unwrap();
     let mut set = host.buffer_set(&backing, 1, &BufferSpec::new(UNIT)).unwrap();
     set.map_prefix(&prefix).unwrap();
-    let _ = simulator.enter(1);
-    assert_ne!(touched(&simulator, 1, set.base(0), 0, Touch::Store), 0);
-    simulator.leave(1);
+    // Somebody retains the other device's context, which the fault then poisons.
+    let current = simulator.enter(1);
+    assert_eq!(touched(&simulator, 1, set.base(0), 0, Touch::Load), 0, "a peer may read it");
+    assert_eq!(touched(&simulator, 1, set.base(0), 0, Touch::Store), ILLEGAL_ADDRESS);
+    drop(current);
     drop((set, prefix, host, backing));
     simulator.finish();
 }
@@ -243,8 +229,9 @@ fn a_store_into_what_is_sealed_is_a_fault_of_the_kernel_for_a_peer_too() {
 /// Why a backing with these options is not made.
 fn refusal(name: &'static str, options: Options) -> api::BackingError {
     let (sender, receiver) = mpsc::channel();
+    let create = creator(name, options);
     let create = move |services: HostServices| {
-        let outcome = linked_in(name, &options, services);
+        let outcome = create(services);
         sender.send(outcome.as_ref().err().cloned()).unwrap();
         outcome
     };

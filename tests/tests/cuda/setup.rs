@@ -1,9 +1,9 @@
 //! Hosts with one CUDA backing each, linked in, over the simulated driver.
 
-use leasehold::{BackingHandle, Domain, Host};
-use leasehold_plugin_api::{Backing, BackingError, HostServices, OptionValue, Options};
-use leasehold_tests::cuda::Simulator;
-use leasehold_tests::fault::linked_in;
+use leasehold::{BackingHandle, BufferSet, Domain, Host};
+use leasehold_plugin_api::{OptionValue, Options};
+use leasehold_tests::cuda::{Counts, Simulator};
+use leasehold_tests::fault::creator;
 
 /// The granule that the simulator is given here, and so the unit of both backings: small, since it copies byte by byte.
 pub(crate) const UNIT: u64 = 64 << 10;
@@ -36,9 +36,8 @@ pub(crate) fn options(pairs: &[(&str, &str)]) -> Options {
 
 /// A host with that backing, of these options, which may not be ready.
 pub(crate) fn load(name: &'static str, options: Options) -> Host {
-    let create =
-        move |services: HostServices| -> Result<Box<dyn Backing>, BackingError> { linked_in(name, &options, services) };
-    Host::builder().limit(DEVICE, LIMIT).with_backing(name, create).load().expect("needs nothing else")
+    let builder = Host::builder().limit(DEVICE, LIMIT).with_backing(name, creator(name, options));
+    builder.load().expect("needs nothing else")
 }
 
 /// A host with that backing.
@@ -56,4 +55,31 @@ pub(crate) fn host_with(name: &'static str, options: Options) -> (Host, BackingH
 /// Bytes that are charged to the device.
 pub(crate) fn used(host: &Host) -> u64 {
     host.snapshot().domain(DEVICE).expect("the device has books").used_bytes
+}
+
+/// What is live but for the contexts that backings retain, and their streams.
+pub(crate) fn live(simulator: &Simulator) -> Counts {
+    Counts { context_retains: 0, streams: 0, ..simulator.counts() }
+}
+
+/// What a set says of its bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct SetFigures {
+    len: u64,
+    committed: u64,
+    shared: u64,
+    owned_bytes: u64,
+    mapped_bytes: u64,
+}
+
+impl SetFigures {
+    pub(crate) fn of(set: &BufferSet) -> Self {
+        Self {
+            len: set.len(),
+            committed: set.committed(),
+            shared: set.shared(),
+            owned_bytes: set.owned_bytes(),
+            mapped_bytes: set.mapped_bytes(),
+        }
+    }
 }

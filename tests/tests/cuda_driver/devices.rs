@@ -99,7 +99,8 @@ fn eight_threads_without_a_context_work_on_one_device() {
 fn another_device_is_current_before_and_after_a_call() {
     let simulator = Simulator::start();
     let device = device(&simulator, 0);
-    let theirs = simulator.enter(1);
+    let current = simulator.enter(1);
+    let theirs = current.number();
     let (space, memory) = mapped(&device, 1);
     assert_eq!(simulator.current_context(), theirs);
     assert_eq!(space.map(0, &memory).unwrap_err(), Fault::new("cuMemMap", 1), "it is mapped");
@@ -113,8 +114,7 @@ fn another_device_is_current_before_and_after_a_call() {
     assert_eq!(simulator.current_context(), theirs);
     assert_eq!(read(&space, 0, 16), [7; 16]);
     end(space, memory);
-    drop(device);
-    simulator.leave(1);
+    drop((device, current));
     simulator.finish();
 }
 

@@ -2,19 +2,15 @@
 //! has waited for that; the rest is done when its call returns.
 #![expect(unsafe_code, reason = "C functions that read and write where their callers point")]
 
-use super::answer;
 use super::pointers::{Out, slice, slice_mut};
 use super::stream::{Stream, from_c};
+use super::{answer, wide};
 use crate::codes::{Answer, Code};
 use crate::memory::Wish;
 use crate::simulation::Need;
 use crate::streams::StreamId;
 
 const DEFAULT_STREAM: StreamId = 0;
-
-fn wide(size: usize) -> Answer<u64> {
-    u64::try_from(size).map_err(|_| Code::INVALID_VALUE)
-}
 
 fn narrow(size: u64) -> Answer<usize> {
     usize::try_from(size).map_err(|_| Code::UNKNOWN)

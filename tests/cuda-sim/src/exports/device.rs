@@ -9,8 +9,10 @@ use std::ffi::c_char;
 
 /// `CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING`.
 const UNIFIED_ADDRESSING: i32 = 41;
-/// `CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR` and `_MINOR`.
-const CAPABILITY: [i32; 2] = [75, 76];
+/// `CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR`.
+const CAPABILITY_MAJOR: i32 = 75;
+/// `CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR`.
+const CAPABILITY_MINOR: i32 = 76;
 /// `CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED`.
 const VIRTUAL_MEMORY: i32 = 102;
 /// `CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED`.
@@ -138,13 +140,8 @@ unsafe extern "C" fn cuDeviceGetAttribute(value: *mut i32, attribute: i32, devic
         value.set(match attribute {
             UNIFIED_ADDRESSING | RDMA => 1,
             VIRTUAL_MEMORY => i32::from(simulation.settings.virtual_memory),
-            known if CAPABILITY.contains(&known) => {
-                if known == CAPABILITY[0] {
-                    8
-                } else {
-                    0
-                }
-            }
+            CAPABILITY_MAJOR => 8,
+            CAPABILITY_MINOR => 0,
             known if (1..ATTRIBUTES).contains(&known) => 0,
             _ => return Err(Code::INVALID_VALUE),
         });

@@ -44,3 +44,8 @@ fn answer(function: &'static str, need: Need, act: impl FnOnce(&mut Simulation, 
 fn number(outcome: Answer<()>) -> u32 {
     outcome.map_or_else(|Code(code)| code, |()| 0)
 }
+
+/// A size or an offset of C as the simulation writes it.
+fn wide(size: usize) -> Answer<u64> {
+    u64::try_from(size).map_err(|_| Code::INVALID_VALUE)
+}

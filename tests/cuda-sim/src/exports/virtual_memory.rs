@@ -1,16 +1,12 @@
 //! CUDA Driver API: Virtual Memory Management.
 #![expect(unsafe_code, reason = "C functions that read and write where their callers point")]
 
-use super::answer;
 use super::pointers::{Out, read, slice};
+use super::{answer, wide};
 use crate::abi::{AccessDesc, AllocationProp, MemLocation};
-use crate::codes::{Answer, Code};
+use crate::codes::Code;
 use crate::memory;
 use crate::simulation::Need;
-
-fn wide(size: usize) -> Answer<u64> {
-    u64::try_from(size).map_err(|_| Code::INVALID_VALUE)
-}
 
 /// # Safety
 ///

@@ -52,6 +52,11 @@ impl Memory {
         self.used.get(&device).copied().unwrap_or(0)
     }
 
+    /// Bytes in use on all devices.
+    pub(crate) fn used_bytes(&self) -> u64 {
+        self.used.values().sum()
+    }
+
     fn charge(&mut self, device: i32, bytes: u64) {
         *self.used.entry(device).or_default() += bytes;
     }

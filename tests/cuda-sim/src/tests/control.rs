@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::plans::{Lasting, Plans};
+use crate::settings::MOST_DEVICES;
 
 #[test]
 fn the_environment_gives_the_first_settings() {
@@ -20,10 +21,11 @@ fn the_environment_gives_the_first_settings() {
 #[test]
 fn a_setting_that_there_is_not_is_refused() {
     let mut settings = settings();
-    for (name, device, value) in [("speed", 0, 1), ("devices", 0, 17), ("granularity", 0, 3), ("fresh", 0, 256)] {
+    let too_many = u64::from(MOST_DEVICES) + 1;
+    for (name, device, value) in [("speed", 0, 1), ("devices", 0, too_many), ("granularity", 0, 3), ("fresh", 0, 256)] {
         assert_eq!(settings.set(name, device, value), WRONG, "{name}");
     }
-    assert_eq!(settings.set("memory", 16, 1), Err(Code::INVALID_DEVICE));
+    assert_eq!(settings.set("memory", MOST_DEVICES.into(), 1), Err(Code::INVALID_DEVICE));
 }
 
 #[test]

@@ -2,15 +2,11 @@
 
 use super::start;
 use super::world::UNIT;
-use crate::setup::{LIMIT, NAMES, host, options, used};
+use crate::setup::{LIMIT, NAMES, host, live, options, used};
 use leasehold::{AllocationSpec, BufferSpec, Domain, ErrorKind, Host, PrefixSpec};
-use leasehold_plugin_api::{Backing, BackingError, HostServices};
-use leasehold_tests::cuda::{Counts, Simulator};
-use leasehold_tests::fault::linked_in;
-
-fn live(simulator: &Simulator) -> Counts {
-    Counts { context_retains: 0, streams: 0, ..simulator.counts() }
-}
+use leasehold_plugin_api::BackingError;
+use leasehold_tests::cuda::Counts;
+use leasehold_tests::fault::creator;
 
 /// Seen elsewhere: the reservations of many buffers passed what there is of addresses, and the error said "out of memory"
 /// while memory was free.
@@ -62,28 +58,25 @@ fn where_memory_of_the_device_runs_out_room_can_be_made() {
     simulator.finish();
 }
 
+/// Seen elsewhere: a prefix from another device, whose cost was reported as zero.
 #[test]
 fn a_prefix_of_another_pool_or_device_is_refused_before_the_driver_is_asked() {
     let simulator = start();
-    let create = |device| {
-        let options = options(&[("device", device)]);
-        move |services: HostServices| -> Result<Box<dyn Backing>, BackingError> {
-            linked_in("cuda-pool", &options, services)
-        }
-    };
+    let create = |device| creator("cuda-pool", options(&[("device", device)]));
     let builder = Host::builder().limit(Domain::Device(0), LIMIT).limit(Domain::Device(1), LIMIT);
     let builder = builder.with_backing("one", create("0")).with_backing("same", create("0"));
     let host = builder.with_backing("next", create("1")).load().unwrap();
     let backing = |name| host.backing(name).unwrap();
-    let prefix = host.prefix(&backing("one"), &PrefixSpec::new(UNIT)).unwrap().seal().unwrap();
+    let prefix = host.prefix(&backing("one"), &PrefixSpec::new(UNIT).planes(2)).unwrap().seal().unwrap();
     for name in ["same", "next"] {
-        let mut set = host.buffer_set(&backing(name), 1, &BufferSpec::new(4 * UNIT)).unwrap();
+        let mut set = host.buffer_set(&backing(name), 2, &BufferSpec::new(4 * UNIT)).unwrap();
         let before = simulator.books().calls;
         let error = set.mapping_cost(&[prefix.whole()]).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::ForeignPrefix, "{error}");
         let error = set.map_prefix(&prefix).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::ForeignPrefix, "{error}");
         assert_eq!(simulator.books().calls, before, "{name}");
+        assert_eq!((set.shared(), prefix.holders()), (0, 1), "{name}");
         set.grow_to(UNIT).unwrap();
     }
     drop((prefix, host));

@@ -1,14 +1,15 @@
-//! Hosts over each way in for each backing, so that one suite runs over all of them.
+//! What suites run on: a host over each way in for each backing, so that one suite runs over all of them.
 //!
-//! A ground says what its backing does not offer and why; a suite that needs it is then left out there, with the reason.
+//! A rig says what its backing does not offer and why; a suite that needs it is then left out there, with the reason.
 
 mod device;
 
+use crate::conformance::{Capability, HOST_MMAP_LACKS};
 use crate::fault::{Books, Faults};
 use crate::observe;
-use device::{Device, Way};
-use leasehold::{Address, BackingHandle, Domain, Host, Requirements};
-use std::path::PathBuf;
+use crate::plugins::{Registry, library_by};
+use device::{CudaWayIn, Device};
+use leasehold::{Address, BackingHandle, Domain, Door, Host, Requirements};
 use std::sync::Arc;
 
 /// 1024 bytes.
@@ -21,12 +22,9 @@ pub const GIB: u64 = 1 << 30;
 /// The budget of every host here.
 pub const LIMIT: u64 = GIB;
 
-/// Why host-mmap can't share.
-const PRIVATE: &str = "its memory is anonymous and private, so that no second address can show it";
-
-/// One host with one backing that grows.
+/// What a suite runs on: one host with one backing that grows.
 #[derive(Debug)]
-pub struct Ground {
+pub struct TestRig {
     /// For messages.
     pub name: &'static str,
     /// The host.
@@ -45,7 +43,7 @@ pub struct Ground {
     device: Option<Arc<Device>>,
 }
 
-impl Ground {
+impl TestRig {
     /// A host whose first backing that grows parks and shares nothing.
     ///
     /// # Panics
@@ -59,7 +57,7 @@ impl Ground {
         Self { name, host, backing, domain, granule, lacks_sharing: None, park: 0, device: None }
     }
 
-    fn without_sharing(self, reason: &'static str) -> Self {
+    fn without_sharing(self, (_, reason): (Capability, &'static str)) -> Self {
         Self { lacks_sharing: Some(reason), ..self }
     }
 
@@ -108,7 +106,7 @@ impl Ground {
     ///
     /// # Panics
     ///
-    /// Never: every host keeps its backing's books.
+    /// Where the host keeps no books of its backing's domain.
     #[must_use]
     pub fn used(&self) -> u64 {
         self.host.snapshot().domain(self.domain).expect("the host has books").used_bytes
@@ -125,7 +123,7 @@ impl Ground {
     ///
     /// # Panics
     ///
-    /// When what the ground says of itself is no longer true.
+    /// When what the rig says of itself is no longer true.
     #[must_use]
     pub fn shares(&self) -> bool {
         let offers = self.backing.capabilities().has_shared_mapping();
@@ -137,75 +135,66 @@ impl Ground {
     }
 }
 
-/// Every way in: linked in, loaded from its library, and charging by itself. None of them parks anything, so that what is
-/// given back is owned no longer.
+/// Every way in to memory of the host: linked in, loaded from its library, and charging by itself. None of them parks
+/// anything, so that what is given back is owned no longer.
 ///
 /// # Panics
 ///
 /// When one of them can't be had.
 #[must_use]
-pub fn grounds() -> Vec<Ground> {
+pub fn host_rigs() -> Vec<TestRig> {
     let builtin = Host::builder().limit(Domain::Host, LIMIT).load().expect("needs nothing");
     let charging = Faults::new().host_with(LIMIT, Books::OfItsHost).expect("needs nothing");
+    let loaded = host_of(Door::AbiStable, "leasehold_host_mmap", "", Domain::Host);
     vec![
-        Ground::over("built-in host-mmap", builtin).without_sharing(PRIVATE),
-        Ground::over("libleasehold_host_mmap.so", loaded("leasehold_host_mmap", "")).without_sharing(PRIVATE),
-        Ground::over("host-mmap that charges by itself", charging).without_sharing(PRIVATE),
-        pool("built-in host-pool", "builtin", "4 KiB", 0),
-        pool("libleasehold_host_pool.so", "leasehold_host_pool", "4 KiB", 0),
+        TestRig::over("built-in host-mmap", builtin).without_sharing(HOST_MMAP_LACKS),
+        TestRig::over("libleasehold_host_mmap.so", loaded).without_sharing(HOST_MMAP_LACKS),
+        TestRig::over("host-mmap that charges by itself", charging).without_sharing(HOST_MMAP_LACKS),
+        pool("built-in host-pool", Door::Builtin, "4 KiB", 0),
+        pool("libleasehold_host_pool.so", Door::AbiStable, "4 KiB", 0),
     ]
 }
 
-/// The grounds that share, and one that parks what it is given back.
+/// Those of [`host_rigs`] that share, and one that parks what it is given back.
 ///
 /// # Panics
 ///
 /// When one of them can't be had.
 #[must_use]
-pub fn sharing_grounds() -> Vec<Ground> {
-    let mut grounds: Vec<_> = grounds().into_iter().filter(Ground::shares).collect();
-    grounds.push(pool("host-pool that parks", "leasehold_host_pool", "64 KiB", 256 * MIB));
-    grounds
+pub fn sharing_host_rigs() -> Vec<TestRig> {
+    let mut rigs: Vec<_> = host_rigs().into_iter().filter(TestRig::shares).collect();
+    rigs.push(pool("host-pool that parks", Door::AbiStable, "64 KiB", 256 * MIB));
+    rigs
 }
 
-/// Every way in to memory of the host, then every way in to memory of a device. A ground on the device keeps other tests from
+/// Every way in to memory of the host, then every way in to memory of a device. A rig on the device keeps other tests from
 /// it while it lives.
 ///
 /// # Panics
 ///
 /// When one of them can't be had.
-pub fn all_grounds() -> impl Iterator<Item = Ground> {
-    grounds().into_iter().chain(Way::ALL.into_iter().map(Way::ground))
+pub fn all_rigs() -> impl Iterator<Item = TestRig> {
+    host_rigs().into_iter().chain(CudaWayIn::ALL.into_iter().map(CudaWayIn::rig))
 }
 
-/// The grounds of [`all_grounds`] that share, and those that park what they are given back.
+/// Those of [`all_rigs`] that share, and those that park what they are given back.
 ///
 /// # Panics
 ///
 /// When one of them can't be had.
-pub fn all_sharing_grounds() -> impl Iterator<Item = Ground> {
-    let on_device = Way::ALL.into_iter().map(Way::ground).filter(Ground::shares);
-    sharing_grounds().into_iter().chain(on_device).chain(std::iter::once_with(|| Way::PARKING.ground()))
+pub fn all_sharing_rigs() -> impl Iterator<Item = TestRig> {
+    let on_device = CudaWayIn::ALL.into_iter().map(CudaWayIn::rig).filter(TestRig::shares);
+    sharing_host_rigs().into_iter().chain(on_device).chain(std::iter::once_with(|| CudaWayIn::PARKING.rig()))
 }
 
-fn pool(name: &'static str, library: &str, granule: &str, park: u64) -> Ground {
+fn pool(name: &'static str, door: Door, granule: &str, park: u64) -> TestRig {
     let options = format!("backing = \"host-pool\"\n[backing.options]\ngranule = {granule:?}\npark = \"{park}\"\n");
-    Ground::over(name, loaded(library, &options)).parking(park)
+    TestRig::over(name, host_of(door, "leasehold_host_pool", &options, Domain::Host)).parking(park)
 }
 
-fn loaded(library: &str, rest: &str) -> Host {
-    let folder = tempfile::tempdir().expect("a folder");
-    let registry = folder.path().join("registry.toml");
-    let text = format!(
-        "format = 1\nsearch = [{:?}]\n\n[[backing]]\nname = \"its-name\"\nlibrary = {library:?}\nrequired = true\n{rest}",
-        libraries()
-    );
-    std::fs::write(&registry, text).expect("written");
-    Host::builder().registry(&registry).limit(Domain::Host, LIMIT).load().unwrap_or_else(|error| panic!("{error}"))
-}
-
-/// The folder of this very program, where cargo leaves the libraries that it depends on.
-fn libraries() -> PathBuf {
-    let program = std::env::current_exe().expect("this program");
-    program.parent().expect("a folder").to_owned()
+/// A host with the one backing of a crate that comes in by that door. `lines` are further ones of its table.
+fn host_of(door: Door, crate_name: &str, lines: &str, domain: Domain) -> Host {
+    let lines = format!("required = true\n{lines}");
+    let registry = Registry::new().backing("its-name", &library_by(door, crate_name), &lines);
+    registry.builder().limit(domain, LIMIT).load().unwrap_or_else(|error| panic!("{error}"))
 }

@@ -1,9 +1,11 @@
-//! Grounds over the CUDA backings, on the simulated driver: whoever has one of them has the simulator's turn, and when the last
+//! Rigs over the CUDA backings, on the simulated driver: whoever has one of them has the simulator's turn, and when the last
 //! of a test goes nothing may be left on the device.
 
-use super::{GIB, Ground, LIMIT, libraries};
+use super::{GIB, TestRig, host_of};
+use crate::conformance::CUDA_VMM_LACKS;
 use crate::cuda::{Books, MappingBooks, ReservationBooks, Simulator};
-use leasehold::{Address, Domain, Host};
+use crate::plugins::text;
+use leasehold::{Address, Domain, Door};
 use std::cell::RefCell;
 use std::sync::{Arc, Weak};
 
@@ -13,11 +15,8 @@ const GRANULE: u64 = 64 << 10;
 /// How the books write that a device may read and write.
 const READ_WRITE: u32 = 3;
 
-/// Why cuda-vmm can't share.
-const PRIVATE: &str = "its handles go before their mapping, so that no second address can show them";
-
 thread_local! {
-    /// What this test has already: it may have two grounds at once.
+    /// What this test has already: it may have two rigs at once.
     static HELD: RefCell<Weak<Device>> = const { RefCell::new(Weak::new()) };
 }
 
@@ -90,51 +89,42 @@ impl Drop for Device {
 
 /// A way in to one of the CUDA backings.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Way {
+pub(super) struct CudaWayIn {
     name: &'static str,
-    /// As registry files write it.
-    library: &'static str,
+    door: Door,
     backing: &'static str,
     /// The most that it parks, where it is a pool.
     park: Option<u64>,
 }
 
-impl Way {
-    const fn new(name: &'static str, library: &'static str, backing: &'static str, park: Option<u64>) -> Self {
-        Self { name, library, backing, park }
+impl CudaWayIn {
+    const fn new(name: &'static str, door: Door, backing: &'static str, park: Option<u64>) -> Self {
+        Self { name, door, backing, park }
     }
 
     /// Every way in. None of them parks anything.
     pub(super) const ALL: [Self; 4] = [
-        Self::new("built-in cuda-vmm", "builtin", "cuda-vmm", None),
-        Self::new("libleasehold_cuda_vmm.so", "leasehold_cuda_vmm", "cuda-vmm", None),
-        Self::new("built-in cuda-pool", "builtin", "cuda-pool", Some(0)),
-        Self::new("libleasehold_cuda_pool.so", "leasehold_cuda_pool", "cuda-pool", Some(0)),
+        Self::new("built-in cuda-vmm", Door::Builtin, "cuda-vmm", None),
+        Self::new("libleasehold_cuda_vmm.so", Door::AbiStable, "cuda-vmm", None),
+        Self::new("built-in cuda-pool", Door::Builtin, "cuda-pool", Some(0)),
+        Self::new("libleasehold_cuda_pool.so", Door::AbiStable, "cuda-pool", Some(0)),
     ];
 
     /// One that parks.
-    pub(super) const PARKING: Self =
-        Self::new("cuda-pool that parks", "leasehold_cuda_pool", "cuda-pool", Some(256 << 20));
+    pub(super) const PARKING: Self = Self::new("cuda-pool that parks", Door::AbiStable, "cuda-pool", Some(256 << 20));
 
     /// Waits for the simulator's turn.
-    pub(super) fn ground(self) -> Ground {
+    pub(super) fn rig(self) -> TestRig {
         let device = Device::hold();
-        let Self { name, library, backing, park } = self;
+        let Self { name, door, backing, park } = self;
         let park_option = park.map_or(String::new(), |park| format!("park = {park}\n"));
-        let text = format!(
-            "format = 1\nsearch = [{:?}]\n\n[[backing]]\nname = \"its-name\"\nlibrary = {library:?}\nbacking = {backing:?}\n\
-             required = true\n[backing.options]\ndriver = {:?}\n{park_option}",
-            libraries(),
-            Simulator::path(),
-        );
-        let folder = tempfile::tempdir().expect("a folder");
-        let registry = folder.path().join("registry.toml");
-        std::fs::write(&registry, text).expect("written");
-        let host = Host::builder().registry(&registry).limit(Domain::Device(0), LIMIT).load();
-        let ground = Ground::over(name, host.unwrap_or_else(|error| panic!("{error}"))).on_device(device);
+        let driver = text(&Simulator::path());
+        let lines = format!("backing = {backing:?}\n[backing.options]\ndriver = {driver:?}\n{park_option}");
+        let crate_name = format!("leasehold_{}", backing.replace('-', "_"));
+        let rig = TestRig::over(name, host_of(door, &crate_name, &lines, Domain::Device(0))).on_device(device);
         match park {
-            Some(park) => ground.parking(park),
-            None => ground.without_sharing(PRIVATE),
+            Some(park) => rig.parking(park),
+            None => rig.without_sharing(CUDA_VMM_LACKS),
         }
     }
 }
