@@ -19,7 +19,7 @@ pub(crate) enum PrefixError {
     )]
     PrivateInTheWay { backing: Arc<str>, committed: u64, shared: u64 },
     #[error(
-        "backing {backing:?}: no slice to write: the first {shared} bytes of each plane are a sealed prefix's; write the rest through private_mut"
+        "backing {backing:?}: no slice to write: the first {shared} bytes of each plane are a sealed prefix's; write the rest through private_mut, or by `write` and `fill` behind them"
     )]
     ReadOnly { backing: Arc<str>, shared: u64 },
     #[error(

@@ -110,7 +110,8 @@ impl Governor {
     }
 
     /// Changes the limit of a domain. Lowered below what is in use it takes nothing away, grants nothing more, and
-    /// shows as oversubscribed until enough came back.
+    /// shows as oversubscribed until enough came back. What a pool has parked is in use already: it serves on, until
+    /// [`Host::trim`](crate::Host::trim) takes it.
     ///
     /// # Errors
     ///

@@ -1,6 +1,6 @@
 //! `leasehold replay`: what it measures, what its report and its page say, which traces it refuses.
 
-use super::{HOST_MMAP, json, keys, leasehold, registry, stderr, stdout};
+use super::{HOST_MMAP, json, keys, leasehold, plugins, registry, stderr, stdout};
 use std::fs;
 
 #[test]
@@ -233,4 +233,21 @@ fn no_budget_makes_more_hits_than_an_infinite_cache_has_nor_refuses_what_fits_al
             assert_eq!(sharing["completed"], plain["completed"], "{budget}: {sharing} {plain}");
         }
     }
+}
+
+#[test]
+fn sharing_that_can_not_share_says_why() {
+    let library = plugins().join("libleasehold_host_pool.so");
+    let table =
+        format!("[[backing]]\nname = \"host-pool\"\nlibrary = {library:?}\n[backing.options]\ngranule = \"2 MiB\"\n");
+    let (folder, _) = registry(&table);
+    let arguments = ["replay", "--requests", "2", "--strategy", "sharing", "--no-touch", "--budget", "1GiB"];
+    let plain = leasehold(folder.path(), &arguments);
+    assert!(stderr(&plain).contains("shares nothing: no request says what it shares (hash_ids)"), "{plain:?}");
+    fs::write(folder.path().join("trace.jsonl"), requests([vec![1], vec![1]])).unwrap();
+    let short = leasehold(folder.path(), &[&arguments[..], &["trace.jsonl"]].concat());
+    assert_eq!(short.status.code(), Some(0), "{short:?}");
+    let why = "shares nothing: laid out per-layer, 8192 tokens at once can be shared at granules of 2.0 MiB, and a block of a \
+               trace has 512: use --layout token-major, or smaller granules";
+    assert!(stderr(&short).contains(why), "{}", stderr(&short));
 }

@@ -48,7 +48,9 @@ fn open(path: &Path) -> Result<Calls, BackingError> {
     // SAFETY: whoever names a path vouches for the code that runs when its library is loaded.
     let opened = unsafe { unix::Library::open(Some(path), FLAGS) };
     let refused = |why: &dyn Display| unavailable(format!("no CUDA driver at {}: {why}", path.display()));
-    let library = Library::from(opened.map_err(|error| refused(&innermost(&error)))?);
+    let unopened =
+        |why: &dyn Display| refused(&format!("{why}; name the driver's own libcuda.so.1, or leave it to be found"));
+    let library = Library::from(opened.map_err(|error| unopened(&innermost(&error)))?);
     // SAFETY: whoever names a path vouches that the driver's functions are behind their names; it stays loaded, below.
     let found = unsafe { Calls::find(&library) };
     let calls = found.map_err(|symbol| {

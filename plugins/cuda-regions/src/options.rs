@@ -57,7 +57,7 @@ impl DeviceOptions {
     /// [`Unavailable`](ErrorKind::Unavailable) where driver, device or virtual memory management isn't here,
     /// [`InvalidRequest`](ErrorKind::InvalidRequest) where an option can't be served.
     pub fn resolve(&self) -> Result<DeviceSetting, BackingError> {
-        self.check_driver()?;
+        self.check_as_written()?;
         let driver = Driver::open(self.driver.as_deref())?;
         let device = driver.device(self.device)?;
         let ask =
@@ -75,45 +75,57 @@ impl DeviceOptions {
             GranularityChoice::Minimum => granularity.minimum,
             GranularityChoice::Recommended => granularity.recommended,
         };
+        let total_bytes = device.total_bytes().map_err(ask("the device does not tell its memory"))?;
         Ok(DeviceSetting {
             properties,
-            unit: self.unit(granule)?,
+            unit: self.unit(granule, total_bytes)?,
             ordinals: [self.device].into_iter().chain(self.peers.iter().copied()).collect(),
             name: device.name().map_err(ask("the device does not tell its name"))?,
-            total_bytes: device.total_bytes().map_err(ask("the device does not tell its memory"))?,
+            total_bytes,
             device,
         })
     }
 
-    /// Refuses a name that the dynamic linker would look for in folders of its own.
-    fn check_driver(&self) -> Result<(), BackingError> {
-        match &self.driver {
-            Some(path) if !path.is_absolute() => Err(BackingError::invalid(format!(
-                "option `driver` refused: {} is no absolute path; write all of it, from / on",
-                path.display()
-            ))),
-            _ => Ok(()),
+    /// What can be refused on a machine without any device: mistakes show before the plugin gets to one.
+    fn check_as_written(&self) -> Result<(), BackingError> {
+        if let Some(path) = self.driver.as_ref().filter(|path| !path.is_absolute()) {
+            // The dynamic linker would look for it in folders of its own.
+            let path = path.display();
+            return Err(BackingError::invalid(format!(
+                "option `driver` refused: {path} is no absolute path; write all of it, from / on"
+            )));
         }
+        if let Some(granules) = self.handle.filter(|granules| !granules.is_power_of_two()) {
+            return Err(BackingError::invalid(format!(
+                "option `handle` refused: {granules} granules are no power of two; write 1, 2, 4 and so on"
+            )));
+        }
+        let refuse = |why: String| BackingError::invalid(format!("option `peers` refused: {why}; leave it out"));
+        for (index, peer) in self.peers.iter().enumerate() {
+            if *peer == self.device {
+                return Err(refuse(format!("{peer} is the device itself")));
+            }
+            if self.peers.iter().take(index).any(|before| before == peer) {
+                return Err(refuse(format!("{peer} is written twice")));
+            }
+        }
+        Ok(())
     }
 
-    fn unit(&self, granule: u64) -> Result<u64, BackingError> {
+    /// Bytes of one handle.
+    fn unit(&self, granule: u64, total_bytes: u64) -> Result<u64, BackingError> {
         let granules = self.handle.unwrap_or(1);
-        let unit = granule.checked_mul(granules).filter(|unit| unit.is_power_of_two());
+        let unit = granule.checked_mul(granules).filter(|unit| *unit <= total_bytes && unit.is_power_of_two());
         unit.ok_or_else(|| {
             BackingError::invalid(format!(
-                "option `handle` refused: {granules} granules of {granule} bytes are no power of two; write a power of two"
+                "option `handle` refused: {granules} granules of {granule} bytes are no power of two that the device's \
+                 {total_bytes} bytes have room for; write a smaller one"
             ))
         })
     }
 
     fn check_peer(&self, driver: &Driver, device: &Device, peer: u32) -> Result<(), BackingError> {
         let refuse = |why: String| BackingError::invalid(format!("option `peers` refused: {why}; leave it out"));
-        if peer == self.device {
-            return Err(refuse(format!("{peer} is the device itself")));
-        }
-        if self.peers.iter().filter(|other| **other == peer).count() > 1 {
-            return Err(refuse(format!("{peer} is written twice")));
-        }
         let other = driver.device(peer)?;
         match other.can_reach(device) {
             Ok(true) => Ok(()),

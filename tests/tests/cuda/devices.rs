@@ -247,7 +247,7 @@ fn options_that_can_not_be_served_are_refused_in_words() {
     simulator.separate(1, 0);
     for name in NAMES {
         let text = |text: &str| OptionValue::Text(text.to_owned());
-        let cases: [(&str, OptionValue, api::ErrorKind, &str); 10] = [
+        let cases: [(&str, OptionValue, api::ErrorKind, &str); 13] = [
             ("peers", integers(&[1]), api::ErrorKind::InvalidRequest, "`peers` refused: device 1 can't reach device 0"),
             ("peers", integers(&[0]), api::ErrorKind::InvalidRequest, "`peers` refused: 0 is the device itself"),
             ("peers", integers(&[2]), api::ErrorKind::Unavailable, "device 2 is not here"),
@@ -258,14 +258,12 @@ fn options_that_can_not_be_served_are_refused_in_words() {
                 "device 2 is not here: the CUDA driver shows",
             ),
             ("device", OptionValue::Integer(-1), api::ErrorKind::InvalidRequest, "device"),
-            (
-                "handle",
-                OptionValue::Integer(3),
-                api::ErrorKind::InvalidRequest,
-                "3 granules of 65536 bytes are no power of two",
-            ),
+            ("peers", integers(&[1, 1]), api::ErrorKind::InvalidRequest, "`peers` refused: 1 is written twice"),
+            ("handle", OptionValue::Integer(3), api::ErrorKind::InvalidRequest, "3 granules are no power of two"),
             ("handle", OptionValue::Integer(0), api::ErrorKind::InvalidRequest, "0 granules"),
-            ("handle", OptionValue::Integer(1 << 62), api::ErrorKind::InvalidRequest, "no power of two"),
+            ("handle", OptionValue::Integer(1 << 62), api::ErrorKind::InvalidRequest, "no power of two that"),
+            ("handle", OptionValue::Integer(1 << 20), api::ErrorKind::InvalidRequest, "bytes have room for"),
+            ("driver", text("libcuda.so.1"), api::ErrorKind::InvalidRequest, "libcuda.so.1 is no absolute path"),
             ("granularity", text("huge"), api::ErrorKind::InvalidRequest, "huge"),
             ("divice", OptionValue::Integer(0), api::ErrorKind::InvalidRequest, "divice"),
         ];

@@ -111,7 +111,8 @@ impl BufferSet {
 
     /// Makes every plane `bytes` long, at most what it is now, and gives the whole granules past `bytes` back: what was
     /// in use, what a policy committed ahead, and what an earlier shrink failed to give back. The granule that holds
-    /// the new end stays; of a buffer that grows in steps, the step. Prefixes stay mapped: see [`clear`](Self::clear).
+    /// the new end stays; of a buffer that grows in steps, the step. Prefixes stay mapped, also those past `bytes`: see
+    /// [`clear`](Self::clear). Whatever uses the bytes on a device is over before.
     ///
     /// # Errors
     ///

@@ -1,6 +1,7 @@
 //! Carries `leasehold replay` out: reads or draws the trace, runs each strategy on each backing, prints the report.
 
 use super::arguments::ReplayArguments;
+use super::layout::unshared;
 use super::outcome::{Run, RunSummary};
 use super::report::{ReportFile, page};
 use super::scheduler::{ReplayOptions, replay};
@@ -56,6 +57,7 @@ fn run_all(
     runs: &mut Vec<Run>,
 ) -> Result<(), Failure> {
     for backing in backings {
+        say_what_is_unshared(arguments, trace, backing)?;
         for strategy in strategies(arguments, trace, backing) {
             runs.push(run_one(host, backing, strategy, trace, arguments)?);
         }
@@ -145,6 +147,21 @@ fn granule(backing: &BackingHandle) -> u64 {
 
 fn touch(arguments: &ReplayArguments, backing: &BackingHandle) -> Touch {
     if arguments.no_touch { Touch::Nothing } else { Touch::rows_of(backing) }
+}
+
+/// Says why sharing shares nothing, where it was asked for and can't.
+fn say_what_is_unshared(arguments: &ReplayArguments, trace: &Trace, backing: &BackingHandle) -> Result<(), Failure> {
+    if !arguments.strategy.contains(&StrategyName::Sharing) {
+        return Ok(());
+    }
+    let why = match trace.has_prefixes() {
+        false => Some("no request says what it shares (hash_ids)".to_owned()),
+        true => unshared(arguments.layout, &arguments.model, granule(backing)).map_err(Failure::unusable)?,
+    };
+    if let Some(why) = why {
+        output::say(&format!("sharing on {} shares nothing: {why}", backing.name()));
+    }
+    Ok(())
 }
 
 /// Those that were asked for; else all, of which sharing needs something to share and a backing that can.

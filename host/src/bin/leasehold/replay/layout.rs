@@ -57,6 +57,22 @@ pub(super) fn sharing(model: &ModelGeometry, granule: u64) -> Result<String, Sha
     Ok(format!("prefixes of {} at granules of {granule}: {}", model.name(), parts.join("; ")))
 }
 
+/// Why nothing is shared of a trace in that layout, where that is so.
+pub(super) fn unshared(
+    layout: LayoutName,
+    model: &ModelGeometry,
+    granule: u64,
+) -> Result<Option<String>, ShareabilityError> {
+    let block = layout.cache(model)?.shareability(granule, BLOCK_TOKENS)?;
+    Ok((block.map_operations == 0).then(|| {
+        let (unit, granule) = (block.unit_tokens, ByteSize::b(granule).display().iec());
+        format!(
+            "laid out {layout}, {unit} tokens at once can be shared at granules of {granule}, and a block of a trace has \
+             {BLOCK_TOKENS}: use --layout token-major, or smaller granules"
+        )
+    }))
+}
+
 fn of_block(block: &Shareability) -> String {
     let unit = block.unit_tokens;
     let cost = match block.map_operations {
