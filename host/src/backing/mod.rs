@@ -16,7 +16,7 @@
 //! * `direct`: every call as the backing answers it, for whoever examines one.
 //! * `checked`: every call with its answer checked; a backing that breaks the contract is taken out of service.
 //! * `prefix`: a hold on a prefix's memory, which is given back with the last one.
-//! * `reach`: who can copy in and out.
+//! * `reach`: copies by whoever can reach the memory.
 //! * `bytes`: addresses as slices, where the CPU can touch them.
 //! * `capabilities`: asked once, compared for ever after.
 //!
@@ -50,7 +50,7 @@ pub(crate) use prefix::PrefixHandle;
 pub(crate) use prefix_memory::PrefixMemory;
 pub use quarantine::ReapReport;
 pub(crate) use quarantine::Unreturned;
-pub(crate) use reach::Reach;
+pub(crate) use reach::{length, part, part_mut};
 pub(crate) use services::ServiceContext;
 
 use crate::quiet::quietly;

@@ -2,7 +2,7 @@
 
 use super::BackingHandle;
 use super::entry::Entry;
-use crate::backing::{CheckedBacking, Reach};
+use crate::backing::CheckedBacking;
 use crate::error::FindError;
 use leasehold_plugin_api::{DeviceKey, Tier};
 use std::sync::Arc;
@@ -102,7 +102,7 @@ impl Need {
             Need::VirtualBacking => capabilities.has_virtual_backing(),
             Need::SharedMapping => capabilities.has_shared_mapping(),
             Need::Transfer => capabilities.has_transfer(),
-            Need::Copies => backing.reach() != Reach::None,
+            Need::Copies => backing.can_copy(),
             Need::HostAccess => backing.description().host_access.is_direct(),
         }
     }

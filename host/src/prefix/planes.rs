@@ -1,7 +1,7 @@
 //! The planes of a prefix, one behind the other in the window that its creator had.
 #![expect(unsafe_code, reason = "lends a prefix's bytes out as slices")]
 
-use crate::backing::{PrefixHandle, Reach, bytes};
+use crate::backing::{PrefixHandle, bytes, length, part};
 use crate::error::{BufferError, Error};
 use leasehold_plugin_api::Address;
 use std::sync::Arc;
@@ -55,22 +55,9 @@ impl Planes {
 
     /// Copies the bytes of a plane from `offset` on into `into`.
     pub(super) fn read(&self, plane: usize, offset: u64, into: &mut [u8]) -> Result<(), Error> {
-        let place = self.place(plane, offset, u64::try_from(into.len()).unwrap_or(u64::MAX))?;
-        let backing = self.handle.backing();
-        match backing.reach() {
-            Reach::Direct => {
-                let start = usize::try_from(offset).unwrap_or(usize::MAX);
-                let found = self.bytes(plane)?.get(start..start.saturating_add(into.len()));
-                into.copy_from_slice(found.unwrap_or_default());
-            }
-            Reach::Transfer => backing.read(place, into)?,
-            Reach::None => return Err(self.out_of_reach().into()),
-        }
-        Ok(())
-    }
-
-    pub(super) fn out_of_reach(&self) -> BufferError {
-        BufferError::NotHostAccessible { backing: Arc::clone(self.handle.backing().name()) }
+        let bytes = length(into);
+        let place = self.place(plane, offset, bytes)?;
+        self.handle.backing().copy_out(place, into, || Ok(part(self.bytes(plane)?, offset, bytes)))
     }
 
     fn find(&self, plane: usize) -> Result<Address, BufferError> {

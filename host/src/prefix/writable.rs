@@ -5,7 +5,7 @@ use super::planes::Planes;
 use super::shared::SharedPrefix;
 use super::spec::PrefixSpec;
 use crate::admission::{self, Payer};
-use crate::backing::{CheckedBacking, Reach};
+use crate::backing::{CheckedBacking, length, part_mut};
 use crate::error::{BackingFault, BufferError, Error, PrefixError};
 use crate::governor::{GovernorCore, Parties};
 use leasehold_plugin_api::Address;
@@ -123,18 +123,10 @@ impl Prefix {
     /// As [`BufferSet::write`](crate::BufferSet::write), and [`WrongState`](crate::ErrorKind::WrongState) when sealing it
     /// broke off.
     pub fn write(&mut self, plane: usize, offset: u64, bytes: &[u8]) -> Result<(), Error> {
-        let place = self.planes.place(plane, offset, u64::try_from(bytes.len()).unwrap_or(u64::MAX))?;
+        let place = self.planes.place(plane, offset, length(bytes))?;
         self.check_writable()?;
-        match self.planes.handle.backing().reach() {
-            Reach::Direct => {
-                let start = usize::try_from(offset).unwrap_or(usize::MAX);
-                let found = self.plane_mut(plane)?.get_mut(start..start.saturating_add(bytes.len()));
-                found.unwrap_or_default().copy_from_slice(bytes);
-            }
-            Reach::Transfer => self.planes.handle.backing().write(place, bytes)?,
-            Reach::None => return Err(self.planes.out_of_reach().into()),
-        }
-        Ok(())
+        let backing = Arc::clone(self.planes.handle.backing());
+        backing.copy_in(place, bytes, || Ok(part_mut(self.plane_mut(plane)?, offset, length(bytes))))
     }
 
     /// Copies the bytes of a plane from `offset` on into `into`, wherever their memory is.

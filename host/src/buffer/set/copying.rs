@@ -1,7 +1,7 @@
 //! Copies in and out of planes, wherever their memory is: by the CPU where it can touch it, else by the backing.
 
 use super::{BufferSet, no_such_plane};
-use crate::backing::Reach;
+use crate::backing::{length, part, part_mut};
 use crate::error::{BufferError, Error, PrefixError};
 use leasehold_plugin_api::Address;
 use std::sync::Arc;
@@ -15,13 +15,9 @@ impl BufferSet {
     /// [`Unsupported`](crate::ErrorKind::Unsupported) when neither the CPU nor the backing can copy, and what the backing
     /// reports; `into` may then hold anything.
     pub fn read(&self, plane: usize, offset: u64, into: &mut [u8]) -> Result<(), Error> {
-        let place = self.place(plane, offset, bytes_of(into))?;
-        match self.backing.reach() {
-            Reach::Direct => into.copy_from_slice(part(self.plane(plane)?, offset, into.len())),
-            Reach::Transfer => self.backing.read(place, into)?,
-            Reach::None => return Err(self.out_of_reach()),
-        }
-        Ok(())
+        let bytes = length(into);
+        let place = self.place(plane, offset, bytes)?;
+        self.backing.copy_out(place, into, || Ok(part(self.plane(plane)?, offset, bytes)))
     }
 
     /// Copies `bytes` into a plane from `offset` on, behind what prefixes take.
@@ -30,13 +26,9 @@ impl BufferSet {
     ///
     /// As [`read`](Self::read), and [`WrongState`](crate::ErrorKind::WrongState) when a prefix is mapped there.
     pub fn write(&mut self, plane: usize, offset: u64, bytes: &[u8]) -> Result<(), Error> {
-        let place = self.private_place(plane, offset, bytes_of(bytes))?;
-        match self.backing.reach() {
-            Reach::Direct => self.private_part(plane, offset, bytes.len())?.copy_from_slice(bytes),
-            Reach::Transfer => self.backing.write(place, bytes)?,
-            Reach::None => return Err(self.out_of_reach()),
-        }
-        Ok(())
+        let place = self.private_place(plane, offset, length(bytes))?;
+        let backing = Arc::clone(&self.backing);
+        backing.copy_in(place, bytes, || self.private_part(plane, offset, length(bytes)))
     }
 
     /// Sets `bytes` bytes of a plane from `offset` on to `value`, behind what prefixes take.
@@ -46,14 +38,8 @@ impl BufferSet {
     /// As [`write`](Self::write).
     pub fn fill(&mut self, plane: usize, offset: u64, bytes: u64, value: u8) -> Result<(), Error> {
         let place = self.private_place(plane, offset, bytes)?;
-        match self.backing.reach() {
-            Reach::Direct => {
-                self.private_part(plane, offset, usize::try_from(bytes).unwrap_or(usize::MAX))?.fill(value)
-            }
-            Reach::Transfer => self.backing.fill(place, bytes, value)?,
-            Reach::None => return Err(self.out_of_reach()),
-        }
-        Ok(())
+        let backing = Arc::clone(&self.backing);
+        backing.fill_in(place, (bytes, value), || self.private_part(plane, offset, bytes))
     }
 
     /// Where some bytes of a plane are, unless it ends before.
@@ -79,23 +65,8 @@ impl BufferSet {
     }
 
     /// Some private bytes of a plane, which are there.
-    fn private_part(&mut self, plane: usize, offset: u64, bytes: usize) -> Result<&mut [u8], Error> {
-        let start = usize::try_from(offset.saturating_sub(self.shared)).unwrap_or(usize::MAX);
-        let private = self.private_mut(plane)?;
-        Ok(private.get_mut(start..start.saturating_add(bytes)).unwrap_or_default())
+    fn private_part(&mut self, plane: usize, offset: u64, bytes: u64) -> Result<&mut [u8], Error> {
+        let start = offset.saturating_sub(self.shared);
+        Ok(part_mut(self.private_mut(plane)?, start, bytes))
     }
-
-    fn out_of_reach(&self) -> Error {
-        BufferError::NotHostAccessible { backing: Arc::clone(self.backing.name()) }.into()
-    }
-}
-
-/// Some bytes of a plane, which are there.
-fn part(bytes: &[u8], offset: u64, len: usize) -> &[u8] {
-    let start = usize::try_from(offset).unwrap_or(usize::MAX);
-    bytes.get(start..start.saturating_add(len)).unwrap_or_default()
-}
-
-fn bytes_of(bytes: &[u8]) -> u64 {
-    u64::try_from(bytes.len()).unwrap_or(u64::MAX)
 }
