@@ -3,6 +3,7 @@
 //! The simulator is strict: what the driver's documentation leaves undefined is a violation in its books, fresh memory
 //! is not zero, and nothing may be left in the end.
 
+mod budgets;
 mod contract;
 mod costs;
 mod devices;
