@@ -93,8 +93,8 @@ impl Governor {
     /// The books keep nobody alive: the registration does.
     ///
     /// Asked first are the backings for what they have parked, then who is registered, in the order of `order`, each for
-    /// what is still missing then; and nobody where the request is above the limit, for what a buffer merely commits
-    /// ahead, for a request that it is a party to, or while it answers itself.
+    /// what is still missing then, and after each of them the backings again; and nobody where the request is above the
+    /// limit, for what a buffer merely commits ahead, for a request that it is a party to, or while it answers itself.
     ///
     /// # Errors
     ///

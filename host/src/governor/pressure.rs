@@ -15,6 +15,7 @@ use super::reclaim::{Reclaim, ReclaimOrder, Shortfall};
 use crate::quiet::quietly;
 use leasehold_plugin_api::{BackingError, Domain, HolderId, MemoryRole};
 use std::fmt;
+use std::iter;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, PoisonError, RwLock, Weak};
 
@@ -143,28 +144,35 @@ impl Reclaimers {
         Arc::make_mut(&mut entries).retain(|entry| entry.party != party);
     }
 
-    /// Asks one after the other for what is missing, and tries the charge after each; nobody where it could never fit.
-    /// Whoever was asked is not asked
-    /// again by those behind it, who may need memory themselves: it had given all that it has. So this ends.
+    /// Has others make room for a charge that was refused, and tries it after each; nobody where it could never fit.
     pub(super) fn charge(&self, ledger: &Ledger, request: Request, refused: Refusal) -> Result<u64, Refusal> {
-        if refused.shortfall(request.bytes).is_none() {
-            return Err(refused);
-        }
-        let mut refused = refused;
+        let Some(missing) = refused.shortfall(request.bytes) else { return Err(refused) };
+        let mut outcome = Err(refused);
+        self.ask(request, missing, || {
+            outcome = ledger.charge(request.bytes);
+            outcome.err()?.shortfall(request.bytes)
+        });
+        outcome
+    }
+
+    /// Asks one after the other for what is missing, for as long as something still is. Whoever was asked is not asked
+    /// again by those behind it, who may need memory themselves: it had given all that it has. So this ends.
+    ///
+    /// What is given back by those who registered may be parked then, and so nobody's: after each of them the backings
+    /// are asked once more.
+    fn ask(&self, request: Request, missing: u64, mut still_missing: impl FnMut() -> Option<u64>) {
+        let order = self.in_order();
+        let able = order.iter().filter(|entry| !entry.is_excused());
+        let (backings, registered): (Vec<_>, Vec<_>) = able.partition(|entry| entry.rank == Rank::Backing);
+        let given = registered.into_iter().flat_map(|entry| iter::once(entry).chain(backings.iter().copied()));
         let parties = Parties::enter();
-        for entry in self.in_order().iter() {
-            let Some(bytes) = refused.shortfall(request.bytes) else { break };
-            if entry.is_excused() {
-                continue;
-            }
+        let mut bytes = missing;
+        for entry in backings.iter().copied().chain(given) {
             parties.add(entry.party);
             entry.ask(&Shortfall { domain: request.domain, bytes, role: request.role });
-            refused = match ledger.charge(request.bytes) {
-                Ok(used) => return Ok(used),
-                Err(now) => now,
-            };
+            let Some(left) = still_missing() else { return };
+            bytes = left;
         }
-        Err(refused)
     }
 }
 
