@@ -10,3 +10,4 @@ mod devices;
 mod faults;
 mod same;
 mod setup;
+mod short_of_memory;
