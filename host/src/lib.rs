@@ -43,7 +43,9 @@ mod shareability;
 pub use backing::{Capabilities, ReapReport};
 pub use buffer::{Allocation, AllocationSpec, Buffer, BufferSet, BufferSpec, GrowthPolicy};
 pub use error::{Error, ErrorKind, TierExhausted};
-pub use governor::{DomainSnapshot, Governor, GovernorSnapshot, Lease, Reclaim, ReclaimOrder, Registration, Shortfall};
+pub use governor::{
+    DomainSnapshot, Governor, GovernorSnapshot, Lease, Reclaim, ReclaimOrder, Registration, Shortage, Shortfall,
+};
 pub use host::{BackingHandle, BackingReport, BackingState, Host, HostBuilder, Requirements, Stage, StageReport};
 pub use leasehold_plugin_api::{
     Accounting, Address, AuthorityId, BackingError, Change, Description, DeviceKey, Domain, HolderId, HostAccess,

@@ -7,7 +7,8 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// No physical memory is left. Making room and trying again may help.
+    /// No physical memory is left. Nothing is left behind: the host may have others give some back, and then makes the same
+    /// call once more, with the same ids.
     OutOfMemory,
     /// No address space, or no more mappings, are left while memory may be free.
     AddressSpaceExhausted,

@@ -1,7 +1,8 @@
 //! A pool behind the host: who pays for what is parked, over both ways in.
 
-use leasehold::{BufferSpec, Domain, Host};
+use leasehold::{Buffer, BufferSpec, Domain, ErrorKind, Host, Reclaim, ReclaimOrder, Shortfall};
 use leasehold_tests::plugins::{self, Registry};
+use std::sync::{Arc, Mutex};
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
@@ -67,5 +68,47 @@ fn one_buffers_bytes_never_show_in_another() {
             bytes.fill(value);
         }
         assert_eq!(used(&host), 8 * MIB);
+    }
+}
+
+/// Shrinks a buffer by what is missing, each time that it is asked.
+struct Shrinks {
+    victim: Mutex<Buffer>,
+    asked: Mutex<Vec<u64>>,
+}
+
+impl Reclaim for Shrinks {
+    fn reclaim(&self, shortfall: &Shortfall) -> u64 {
+        self.asked.lock().unwrap().push(shortfall.bytes);
+        let mut victim = self.victim.lock().unwrap();
+        let len = victim.len().saturating_sub(shortfall.bytes);
+        victim.shrink_to(len).unwrap();
+        0
+    }
+}
+
+#[test]
+fn what_a_reclaimer_leaves_parked_in_the_pool_that_charges_serves_the_growth_at_once() {
+    for host in hosts("park = \"64 MiB\"") {
+        let backing = host.backing("host-pool").unwrap();
+        let buffer = || host.buffer(&backing, &BufferSpec::new(LIMIT)).unwrap();
+        let (mut victim, mut grows) = (buffer(), buffer());
+        victim.grow_to(48 * MIB).unwrap();
+        victim.as_mut_slice().unwrap().fill(7);
+        grows.grow_to(10 * MIB).unwrap();
+        let shrinks = Arc::new(Shrinks { victim: Mutex::new(victim), asked: Mutex::default() });
+        let _registered =
+            host.governor().on_pressure(Domain::Host, ReclaimOrder::new(), Arc::<Shrinks>::clone(&shrinks)).unwrap();
+
+        grows.grow_to(30 * MIB).expect("14 MiB are parked and 6 MiB were left");
+        assert_eq!(*shrinks.asked.lock().unwrap(), [14 * MIB], "and nobody is asked for what is parked by then");
+        assert_eq!((shrinks.victim.lock().unwrap().len(), used(&host)), (34 * MIB, LIMIT));
+        assert!(grows.as_slice().unwrap()[10 * MIB as usize..].iter().all(|byte| *byte == 0), "whoever left it");
+
+        grows.grow_to(LIMIT).expect("the other has that much");
+        assert_eq!((grows.len(), shrinks.victim.lock().unwrap().len()), (LIMIT, 0));
+        let mut third = buffer();
+        assert_eq!(third.grow_to(MIB).unwrap_err().kind(), ErrorKind::TierExhausted);
+        assert_eq!(used(&host), LIMIT);
     }
 }

@@ -551,6 +551,26 @@ mod parked {
     }
 
     #[test]
+    fn what_a_reclaimer_leaves_parked_is_taken_before_the_next_gives() {
+        let (faults, host, backing) = parking(8 * PAGE);
+        let (governor, asked) = (host.governor(), Asked::default());
+        let mut victim = host.buffer(&backing, &BufferSpec::new(MIB)).unwrap();
+        victim.grow_to(7 * PAGE).unwrap();
+        let (victim, noting) = (Mutex::new(victim), asked.clone());
+        let _victim = register(&governor, ReclaimOrder::new().priority(1), move |shortfall| {
+            noting.note("victim", shortfall.bytes);
+            let mut victim = victim.lock().unwrap();
+            let len = victim.len() - shortfall.bytes;
+            victim.shrink_to(len).unwrap();
+            0
+        });
+        let _miser = asked.miser(&governor, "miser", ReclaimOrder::new());
+        let _granted = lease(&governor, 3 * PAGE).expect("the victim gave, though into the pool");
+        assert_eq!((asked.take(), faults.count(Call::Trim)), (vec![("victim", 2 * PAGE)], 2), "before and after");
+        assert_eq!(used(&governor), 8 * PAGE);
+    }
+
+    #[test]
     fn what_is_committed_ahead_takes_parked_memory() {
         let (faults, host, backing) = parking(8 * PAGE);
         let mut parks = host.buffer(&backing, &BufferSpec::new(MIB)).unwrap();

@@ -8,11 +8,13 @@
 //! * `checked/sharing`: the calls of shared mapping.
 //! * `checked/transferring`: copies in and out of memory that the CPU can't touch.
 //! * `checked/trim`: has a backing give up what it has parked.
+//! * `checked/relieving`: has others give memory back where a call found none, and makes it once more.
 //! * `checked/giving_back`: releases, and the quarantine of what could not be given back.
 //!
 //! What it does *not* do: charge budgets (see `buffer`), or load anything (see `loader`).
 
 mod giving_back;
+mod relieving;
 mod sharing;
 mod transferring;
 mod trim;
@@ -155,8 +157,14 @@ impl CheckedBacking {
         })
     }
 
-    /// Commits all ranges or none. Under [`Accounting::Buffer`] all of them is newly owned then.
-    pub(crate) fn commit(&self, ranges: &[CommitRange]) -> Result<(), BackingFault> {
+    /// Commits all ranges or none; where there is no memory for them, once more after others gave some back. Under
+    /// [`Accounting::Buffer`] all of them is newly owned then.
+    pub(crate) fn commit(&self, ranges: &[CommitRange], role: MemoryRole) -> Result<(), BackingFault> {
+        let bytes = ranges.iter().fold(0_u64, |sum, range| sum.saturating_add(range.bytes));
+        self.relieved(bytes, role, || self.commit_once(ranges))
+    }
+
+    fn commit_once(&self, ranges: &[CommitRange]) -> Result<(), BackingFault> {
         self.in_service(Operation::Commit)?;
         let change = self.virtual_call(Operation::Commit, |backing| backing.commit(ranges))?;
         answers::commit(self.accounting, ranges, change).map_err(|breach| {
@@ -190,18 +198,21 @@ impl CheckedBacking {
         Ok(left)
     }
 
-    /// Hands out memory that is committed as a whole, with the lease on it. What may have been made where the call broke
-    /// off, or its answer can't be, is given back, or stays charged.
+    /// Hands out memory that is committed as a whole, with the lease on it; where there is none, once more after others gave
+    /// some back. What may have been made where the call broke off, or its answer can't be, is given back, or stays charged.
     pub(crate) fn allocate(
         &self,
         placement: Placement,
         lease: Option<Lease>,
     ) -> Result<(Allocation, Option<Lease>), BackingFault> {
-        self.in_service(Operation::Allocate)?;
         let Placement { bytes, align, role, holder } = placement;
         let request = AllocateRequest { id: AllocationId::new(next_id()), bytes, align, role, holder };
         let target = Target::Memory(ReleaseTarget::Allocation(request.id));
-        let allocation = match self.call(Operation::Allocate, || self.inner.allocate(&request)) {
+        let allocate = || {
+            self.in_service(Operation::Allocate)?;
+            self.call(Operation::Allocate, || self.inner.allocate(&request))
+        };
+        let allocation = match self.relieved(bytes, role, allocate) {
             Ok(allocation) => allocation,
             Err(fault) => {
                 if fault.leaves_doubt() {

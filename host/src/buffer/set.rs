@@ -22,7 +22,7 @@ use crate::backing::{CheckedBacking, Unreturned};
 use crate::error::{BufferError, Error, PrefixError, Unreleased};
 use crate::governor::GovernorCore;
 use crate::prefix::PrefixPart;
-use leasehold_plugin_api::{Address, CommitRange, HolderId, ReleaseTarget};
+use leasehold_plugin_api::{Address, CommitRange, HolderId, MemoryRole, ReleaseTarget};
 use std::sync::Arc;
 
 /// Planes of one size that grow together: say the keys and values of every layer.
@@ -41,6 +41,7 @@ pub struct BufferSet {
     capacity: u64,
     granule: u64,
     growth: GrowthPolicy,
+    role: MemoryRole,
     /// On whose behalf it grows: nobody asks the holder to make room for it.
     holder: HolderId,
     planes: Vec<Plane>,
@@ -73,6 +74,7 @@ impl BufferSet {
             capacity: placement.bytes,
             granule,
             growth: spec.growth,
+            role: spec.role,
             holder: spec.holder,
             planes: Vec::new(),
             payer,

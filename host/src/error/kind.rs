@@ -27,7 +27,8 @@ pub enum ErrorKind {
     CapacityExceeded,
     /// The budget of the domain is used up. Making room and trying again may help.
     TierExhausted,
-    /// The system or device has no memory left. Making room and trying again may help.
+    /// The system or device has no memory left, and who was asked to give some gave too little. Making room and trying again
+    /// may help.
     OutOfMemory,
     /// The system or device has no address space, or no more mappings, left.
     AddressSpaceExhausted,

@@ -1,6 +1,7 @@
 //! The books of each domain, and the one place that holds them all.
 
 use super::ledger::{Ledger, Refusal};
+use super::party::Party;
 use super::pressure::{Reclaimers, Request};
 use super::snapshot::{DomainSnapshot, GovernorSnapshot};
 use crate::error::{Error, TierExhausted};
@@ -60,6 +61,14 @@ impl DomainBooks {
         self.reclaimers.charge(&self.ledger, Request { domain, bytes, role }, refused).map_err(|refused| {
             TierExhausted { domain, role, requested_bytes: bytes, used_bytes: refused.used, limit_bytes: refused.limit }
         })
+    }
+
+    /// Has others give memory back where there is none left for `bytes` bytes, though the budget had room for them: first
+    /// what is parked, but by the backing that pays for itself and lacks them. Answers how much less is in use then.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn free(&self, bytes: u64, role: MemoryRole, payer: Option<Party>) -> u64 {
+        self.reclaimers.free(&self.ledger, Request { domain: self.domain, bytes, role }, payer)
     }
 
     fn snapshot(&self) -> DomainSnapshot {

@@ -5,8 +5,8 @@
 //!                     │ authority                   ▲
 //!                     ├───────── Lease ─────────────┤      a live charge, returned once, on drop
 //!                     │                             │
-//!                     └─ refused ─► pressure ───────┘      asks others for the shortfall, then charges again
-//!                                     │     ▲
+//!                     └─ refused ─► pressure ───────┘      asks others for the shortfall, then charges again;
+//!                                     │     ▲              where the memory itself is short, tells what came back
 //!                          Reclaim ◄──┘     └── party      whom this thread must not ask
 //! ```
 //!
@@ -16,7 +16,7 @@
 //! * G3: the governor frees nobody's memory. For a charge that does not fit it asks: first the backings that may have
 //!   memory parked, then who registered, by priority, each for the shortfall only and never a party to the request; and
 //!   after each it reads the ledger instead of believing the answer. When nobody gives, the new request is refused; one
-//!   above the limit at once.
+//!   above the limit at once. For a request that is charged and finds no memory it asks in the same way.
 //! * G4: a refused request leaves every lease and counter as it was, but for what others gave back.
 //!
 //! The governor knows no backing: it asks them as it asks anybody else. It holds no lock while it asks. Any thread may
@@ -35,7 +35,7 @@ pub use lease::Lease;
 pub(crate) use party::{Parties, Party, PartyId};
 pub(crate) use pressure::Place;
 pub use pressure::Registration;
-pub use reclaim::{Reclaim, ReclaimOrder, Shortfall};
+pub use reclaim::{Reclaim, ReclaimOrder, Shortage, Shortfall};
 pub use snapshot::{DomainSnapshot, GovernorSnapshot};
 
 use crate::error::Error;
@@ -90,11 +90,12 @@ impl Governor {
     }
 
     /// Has somebody asked for memory whenever a request on the domain does not fit, until the registration is dropped.
-    /// The books keep nobody alive: the registration does.
+    /// The books keep nobody alive: the registration does. It is asked as well where a request fits into the budget and a
+    /// backing finds no memory for it; the [`Shortfall`] says which of the two is short.
     ///
     /// Asked first are the backings for what they have parked, then who is registered, in the order of `order`, each for
-    /// what is still missing then; and nobody where the request is above the limit, for what a buffer merely commits
-    /// ahead, for a request that it is a party to, or while it answers itself.
+    /// what is still missing then, and after each of them the backings again; and nobody where the request is above the
+    /// limit, for what a buffer merely commits ahead, for a request that it is a party to, or while it answers itself.
     ///
     /// # Errors
     ///

@@ -1,9 +1,9 @@
-//! Asks others to make room for a charge that does not fit, one after the other, until it does.
+//! Asks others to make room, one after the other, until there is enough.
 //!
-//! Input: a charge that the ledger refused. Output: the charge after all, or the refusal with the last figures. Whoever is
-//! asked gives back what it can by itself: here nobody's memory is freed, and no answer is believed, but the charge is
-//! tried again. Owned are only the places in the order, not those who stand there: a [`Registration`] owns its
-//! reclaimer, a backing owns its own place.
+//! Input: a charge that the ledger refused, or a request that fits into the budget and found no memory. Output: the charge
+//! after all, or the refusal with the last figures; how much memory came back. Whoever is asked gives back what it can by
+//! itself: here nobody's memory is freed, and no answer is believed, but the ledger is read again. Owned are only the places
+//! in the order, not those who stand there: a [`Registration`] owns its reclaimer, a backing owns its own place.
 //!
 //! No lock is held while anybody is asked, so an answer may charge, refund, register and deregister. It is asked on the
 //! thread of the request. A panic is caught and counts as an answer that gave nothing.
@@ -11,10 +11,11 @@
 use super::DomainBooks;
 use super::ledger::{Ledger, Refusal};
 use super::party::{self, Parties, Party, PartyId};
-use super::reclaim::{Reclaim, ReclaimOrder, Shortfall};
+use super::reclaim::{Reclaim, ReclaimOrder, Shortage, Shortfall};
 use crate::quiet::quietly;
 use leasehold_plugin_api::{BackingError, Domain, HolderId, MemoryRole};
 use std::fmt;
+use std::iter;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, PoisonError, RwLock, Weak};
 
@@ -109,12 +110,15 @@ impl Entry {
     fn ask(&self, shortfall: &Shortfall) {
         let Some(reclaimer) = self.reclaimer.upgrade() else { return };
         let answer = catch_unwind(AssertUnwindSafe(move || reclaimer.reclaim(shortfall)));
-        let Shortfall { domain, bytes, .. } = shortfall;
+        let Shortfall { domain, bytes, shortage, .. } = shortfall;
         match answer {
-            Ok(said) => quietly(|| tracing::debug!("asked for {bytes} bytes of {domain}, says it gave {said}")),
+            Ok(said) => {
+                quietly(|| tracing::debug!("{shortage} of {domain} is short by {bytes} bytes: says it gave {said}"));
+            }
             Err(payload) => {
                 let error = BackingError::from_panic("a reclaimer", payload);
-                quietly(|| tracing::error!("asked for {bytes} bytes of {domain}, gave none: {}", error.message()));
+                let words = error.message();
+                quietly(|| tracing::error!("{shortage} of {domain} is short by {bytes} bytes: gave none: {words}"));
             }
         }
     }
@@ -143,28 +147,59 @@ impl Reclaimers {
         Arc::make_mut(&mut entries).retain(|entry| entry.party != party);
     }
 
-    /// Asks one after the other for what is missing, and tries the charge after each; nobody where it could never fit.
-    /// Whoever was asked is not asked
-    /// again by those behind it, who may need memory themselves: it had given all that it has. So this ends.
+    /// Has others make room for a charge that was refused, and tries it after each; nobody where it could never fit.
     pub(super) fn charge(&self, ledger: &Ledger, request: Request, refused: Refusal) -> Result<u64, Refusal> {
-        if refused.shortfall(request.bytes).is_none() {
-            return Err(refused);
+        let Some(missing) = refused.shortfall(request.bytes) else { return Err(refused) };
+        let mut outcome = Err(refused);
+        self.ask(request, Shortage::Budget, missing, None, || {
+            outcome = ledger.charge(request.bytes);
+            outcome.err()?.shortfall(request.bytes)
+        });
+        outcome
+    }
+
+    /// Has others give memory back until the ledger shows as much less in use as was asked for; nobody where that is above
+    /// the limit, or merely committed ahead. Answers how much less it shows. What the `payer` has parked served the request
+    /// already.
+    pub(super) fn free(&self, ledger: &Ledger, request: Request, payer: Option<Party>) -> u64 {
+        let is_ahead = party::any(|party| party == Party::AllReclaimers);
+        if is_ahead || request.bytes > ledger.limit() {
+            return 0;
         }
-        let mut refused = refused;
+        let before = ledger.used();
+        let freed = || before.saturating_sub(ledger.used());
+        self.ask(request, Shortage::Memory, request.bytes, payer, || {
+            request.bytes.checked_sub(freed()).filter(|missing| *missing > 0)
+        });
+        freed()
+    }
+
+    /// Asks one after the other for what is missing, for as long as something still is. Whoever was asked is not asked
+    /// again by those behind it, who may need memory themselves: it had given all that it has. So this ends.
+    ///
+    /// What is given back by those who registered may be parked then, and so nobody's: after each of them the backings
+    /// are asked once more, the one too that is spared before.
+    fn ask(
+        &self,
+        request: Request,
+        shortage: Shortage,
+        missing: u64,
+        spared: Option<Party>,
+        mut still_missing: impl FnMut() -> Option<u64>,
+    ) {
+        let order = self.in_order();
+        let able = order.iter().filter(|entry| !entry.is_excused());
+        let (backings, registered): (Vec<_>, Vec<_>) = able.partition(|entry| entry.rank == Rank::Backing);
+        let parked = backings.iter().copied().filter(|backing| Some(backing.party) != spared);
+        let given = registered.into_iter().flat_map(|entry| iter::once(entry).chain(backings.iter().copied()));
         let parties = Parties::enter();
-        for entry in self.in_order().iter() {
-            let Some(bytes) = refused.shortfall(request.bytes) else { break };
-            if entry.is_excused() {
-                continue;
-            }
+        let mut bytes = missing;
+        for entry in parked.chain(given) {
             parties.add(entry.party);
-            entry.ask(&Shortfall { domain: request.domain, bytes, role: request.role });
-            refused = match ledger.charge(request.bytes) {
-                Ok(used) => return Ok(used),
-                Err(now) => now,
-            };
+            entry.ask(&Shortfall { domain: request.domain, bytes, role: request.role, shortage });
+            let Some(left) = still_missing() else { return };
+            bytes = left;
         }
-        Err(refused)
     }
 }
 

@@ -1,9 +1,10 @@
 //! What whoever can give memory back sees of the governor: what is missing, and when it is asked.
 
 use leasehold_plugin_api::{Domain, HolderId, MemoryRole};
+use std::fmt;
 
-/// Somebody who can give memory back when a budget runs short: an engine that can preempt a request, a cache that can
-/// forget.
+/// Somebody who can give memory back when a budget, or the memory itself, runs short: an engine that can preempt a
+/// request, a cache that can forget.
 ///
 /// It is called on the thread of the request, in the middle of a lease or a growth, and may lease, grow, shrink and drop
 /// what it likes, register and deregister: while it answers, others are asked and itself never. It may be called from
@@ -19,12 +20,35 @@ pub trait Reclaim: Send + Sync {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Shortfall {
-    /// Whose budget.
+    /// Whose memory.
     pub domain: Domain,
-    /// What must come back: used and requested bytes less the limit, at this moment.
+    /// What must come back at this moment. Where the budget is short: used and requested bytes less the limit. Where the
+    /// memory is: what was asked of the system, less what came back since.
     pub bytes: u64,
     /// What the memory is for.
     pub role: MemoryRole,
+    /// What there is too little of.
+    pub shortage: Shortage,
+}
+
+/// What there is too little of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Shortage {
+    /// The budget: with the request, the limit would be passed.
+    Budget,
+    /// The memory: the budget has room, and the device or the machine has none left for the request. How much is left
+    /// nobody tells, so that less than [`bytes`](Shortfall::bytes) may do.
+    Memory,
+}
+
+impl fmt::Display for Shortage {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Budget => "budget",
+            Self::Memory => "memory",
+        })
+    }
 }
 
 /// When a reclaimer is asked, and when it is not.

@@ -61,12 +61,13 @@ impl Assembly {
         self.core
     }
 
-    /// The books of a domain with their limit known, now that its device was described.
+    /// The books of a domain with their limit known, now that its device was described. Where a backing doesn't tell what
+    /// is free, all of it counts as that.
     fn settle(&self, domain: Domain, description: &Description) -> Result<Arc<DomainBooks>, Error> {
         let books = self.core.open(domain)?;
         if domain != Domain::Host {
             let total = description.total_bytes;
-            books.settle_limit(self.budget(domain).resolve(total, total));
+            books.settle_limit(self.budget(domain).resolve(total, description.free_bytes.unwrap_or(total)));
         }
         Ok(books)
     }

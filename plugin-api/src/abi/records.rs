@@ -89,12 +89,16 @@ impl RoleRecord {
     }
 }
 
-/// A [`Description`].
+/// Free bytes that a backing can't tell.
+const NOT_TOLD: u64 = u64::MAX;
+
+/// A [`Description`]. Free bytes that can't be told are the largest number, which no device has.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, StableAbi)]
 pub struct DescriptionRecord {
     device: DomainRecord,
     total_bytes: u64,
+    free_bytes: u64,
     host_access: u32,
     name_len: usize,
     name: [u8; NAME_BYTES],
@@ -104,7 +108,8 @@ impl DescriptionRecord {
     /// A record with nothing in it, for a callee to write.
     #[must_use]
     pub fn empty() -> Self {
-        Self { device: DeviceKey::HOST.into(), total_bytes: 0, host_access: 0, name_len: 0, name: [0; NAME_BYTES] }
+        let device = DeviceKey::HOST.into();
+        Self { device, total_bytes: 0, free_bytes: NOT_TOLD, host_access: 0, name_len: 0, name: [0; NAME_BYTES] }
     }
 
     /// The record of a description.
@@ -113,6 +118,7 @@ impl DescriptionRecord {
         let mut record = Self::empty();
         record.device = description.device.into();
         record.total_bytes = description.total_bytes;
+        record.free_bytes = description.free_bytes.unwrap_or(NOT_TOLD);
         record.host_access = u32::from(description.host_access.is_direct());
         record.name_len = copy_text(&description.device_name, &mut record.name);
         record
@@ -124,7 +130,8 @@ impl DescriptionRecord {
         let host_access = HostAccess::claimed(self.host_access == 1);
         Some(
             Description::new(self.device.device()?, read_text(&self.name, self.name_len), host_access)
-                .with_total_bytes(self.total_bytes),
+                .with_total_bytes(self.total_bytes)
+                .with_free_bytes(Some(self.free_bytes).filter(|bytes| *bytes != NOT_TOLD)),
         )
     }
 }
@@ -320,6 +327,19 @@ mod tests {
         let (id, role, holder) = (PrefixId::new(1), MemoryRole::Weights, HolderId::new(3));
         let request = PrefixRequest { id, bytes: 2, role, holder };
         assert_eq!(PrefixRequestRecord::from(&request).request(), request);
+    }
+
+    #[test]
+    fn a_description_survives_its_record_whatever_it_tells() {
+        let described = Description::new(DeviceKey::device(3), "a device", HostAccess::NONE);
+        for description in [
+            described.clone(),
+            described.clone().with_total_bytes(9).with_free_bytes(0),
+            described.with_total_bytes(9).with_free_bytes(Some(7)),
+        ] {
+            assert_eq!(DescriptionRecord::from_description(&description).description(), Some(description));
+        }
+        assert_eq!(DescriptionRecord::empty().description().and_then(|description| description.free_bytes), None);
     }
 
     #[test]

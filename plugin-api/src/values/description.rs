@@ -54,21 +54,32 @@ pub struct Description {
     pub device_name: String,
     /// The physical memory of the device in bytes, or 0 where the backing can't tell.
     pub total_bytes: u64,
+    /// What of it nobody used when the backing was made, other processes included; `None` where the backing can't tell.
+    /// What an `"auto"` budget of a device is reckoned from.
+    pub free_bytes: Option<u64>,
     /// Whether the CPU can touch it.
     pub host_access: HostAccess,
 }
 
 impl Description {
-    /// A description whose total is unknown.
+    /// A description whose memory is unknown.
     #[must_use]
     pub fn new(device: DeviceKey, device_name: impl Into<String>, host_access: HostAccess) -> Self {
-        Self { device, device_name: device_name.into(), total_bytes: 0, host_access }
+        Self { device, device_name: device_name.into(), total_bytes: 0, free_bytes: None, host_access }
     }
 
     /// The same, with the physical memory of the device in bytes.
     #[must_use]
     pub fn with_total_bytes(mut self, total_bytes: u64) -> Self {
         self.total_bytes = total_bytes;
+        self
+    }
+
+    /// The same, with what of that nobody used when the backing was made, if it can tell. Look once, at creation: the
+    /// answer never changes.
+    #[must_use]
+    pub fn with_free_bytes(mut self, free_bytes: impl Into<Option<u64>>) -> Self {
+        self.free_bytes = free_bytes.into();
         self
     }
 }

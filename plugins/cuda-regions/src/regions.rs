@@ -18,6 +18,8 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub struct DeviceRegions {
     setting: DeviceSetting,
+    /// What was free when they were made.
+    free_bytes: Option<u64>,
     source: Box<dyn Source>,
     regions: Table<RegionId, Region>,
     allocations: Table<AllocationId, Region>,
@@ -29,7 +31,8 @@ impl DeviceRegions {
     #[must_use]
     pub fn new(setting: DeviceSetting, source: Box<dyn Source>) -> Self {
         let (regions, allocations, prefixes) = (Table::new(), Table::new(), Table::new());
-        Self { setting, source, regions, allocations, prefixes }
+        let free_bytes = setting.device.memory().ok().map(|memory| memory.free);
+        Self { setting, free_bytes, source, regions, allocations, prefixes }
     }
 
     /// The device.
@@ -62,6 +65,12 @@ impl DeviceRegions {
     #[must_use]
     pub fn total_bytes(&self) -> u64 {
         self.setting.total_bytes
+    }
+
+    /// What of it nobody used when this was made, other processes included; `None` where the driver doesn't tell.
+    #[must_use]
+    pub fn free_bytes(&self) -> Option<u64> {
+        self.free_bytes
     }
 
     pub(crate) fn source(&self) -> &dyn Source {

@@ -31,6 +31,7 @@ impl Backing for CudaVmm {
         let device = DeviceKey::device(self.regions.device().ordinal());
         Description::new(device, self.regions.device_name(), HostAccess::NONE)
             .with_total_bytes(self.regions.total_bytes())
+            .with_free_bytes(self.regions.free_bytes())
     }
 
     fn allocate(&self, request: &AllocateRequest) -> Result<Allocation, BackingError> {

@@ -20,9 +20,11 @@ const MOST_RUNS: usize = 4;
 impl Pool {
     /// Frames for every need, or for none.
     pub(crate) fn obtain(&self, needs: &[Need]) -> Result<Supply<'_>, BackingError> {
-        let (parts, fragments) = self.take_parked(needs);
-        let mut supply = Supply::new(self, parts, fragments);
-        self.charge_for_rest(needs, &mut supply)?;
+        let mut supply = Supply::new(self, needs.len());
+        self.take_parked(needs, &mut supply, |_| true);
+        for role in roles_of(needs) {
+            self.charge_for_rest(needs, role, &mut supply)?;
+        }
         self.exchange_fragments(&mut supply);
         self.take_fresh(needs, &mut supply).map_err(|fault| {
             let bytes = supply.charged_bytes;
@@ -32,21 +34,27 @@ impl Pool {
         Ok(supply)
     }
 
-    /// What continues a region goes to that region before any other need is looked at. The rest is in the order of the
-    /// file, which makes the fewest mappings. Answers the fragments apart.
-    fn take_parked(&self, needs: &[Need]) -> (Vec<Vec<Piece>>, Vec<Vec<Piece>>) {
+    /// Takes what is parked for the needs that are to be served, as far as they lack it. What continues a region goes to
+    /// that region before any other need is looked at. The rest is in the order of the file, which makes the fewest
+    /// mappings; small pieces are fragments. Answers how many frames it took.
+    fn take_parked(&self, needs: &[Need], supply: &mut Supply<'_>, serves: impl Fn(&Need) -> bool) -> u64 {
+        let before = supply.frames();
         let mut frames = self.lock();
         let pieces = |parcels: Vec<Parcel>| parcels.into_iter().map(Piece::parked).collect::<Vec<_>>();
-        let mut parts: Vec<_> = needs.iter().map(|need| pieces(frames.take_continuing(need))).collect();
-        let mut fragments = Vec::with_capacity(parts.len());
-        for (need, part) in needs.iter().zip(&mut parts) {
-            let mut rest = pieces(frames.take_parked(need, need.frames.saturating_sub(frames_in(part))));
-            rest.sort_unstable_by_key(|piece| std::cmp::Reverse(piece.run.frames));
-            fragments.push(rest.split_off(rest.len().min(MOST_RUNS)));
-            rest.sort_unstable_by_key(|piece| piece.run);
-            part.append(&mut rest);
+        for (index, need) in needs.iter().enumerate().filter(|(_, need)| serves(need)) {
+            let lacking = supply.lacking(index, need);
+            let Some(part) = supply.parts.get_mut(index) else { continue };
+            let after = part.last().map_or(need.after, |piece| Some(piece.run.end()));
+            part.append(&mut pieces(frames.take_continuing(&Need { frames: lacking, after, ..*need })));
         }
-        (parts, fragments)
+        for (index, need) in needs.iter().enumerate().filter(|(_, need)| serves(need)) {
+            let mut rest = pieces(frames.take_parked(need, supply.lacking(index, need)));
+            rest.sort_unstable_by_key(|piece| std::cmp::Reverse(piece.run.frames));
+            let fragments = rest.split_off(rest.len().min(MOST_RUNS));
+            rest.sort_unstable_by_key(|piece| piece.run);
+            supply.add(index, rest, fragments);
+        }
+        supply.frames().saturating_sub(before)
     }
 
     /// Gives fragments back for holes that will be taken in their place. What the kernel keeps serves as it is.
@@ -65,22 +73,26 @@ impl Pool {
         }
     }
 
-    /// Charges, role by role, for what parked frames don't serve. No lock is held.
-    fn charge_for_rest(&self, needs: &[Need], supply: &mut Supply<'_>) -> Result<(), BackingError> {
-        let mut charges: Vec<(MemoryRole, u64)> = Vec::new();
-        for ((need, pieces), fragments) in needs.iter().zip(&supply.parts).zip(&supply.fragments) {
-            let parked = frames_in(pieces).saturating_add(frames_in(fragments));
-            let bytes = self.bytes(need.frames.saturating_sub(parked));
-            match charges.iter_mut().find(|(role, _)| *role == need.role) {
-                Some((_, sum)) => *sum = sum.saturating_add(bytes),
-                None => charges.push((need.role, bytes)),
+    /// Charges for what parked frames don't serve of the needs of one role. No lock is held. Whoever is asked for room
+    /// meanwhile may shrink what is in this very pool: then it is parked, and charged still. So after a refusal that is
+    /// taken, and the charge is for the rest, as long as there is something to take.
+    fn charge_for_rest(&self, needs: &[Need], role: MemoryRole, supply: &mut Supply<'_>) -> Result<(), BackingError> {
+        loop {
+            let of_role = needs.iter().enumerate().filter(|(_, need)| need.role == role);
+            let lacking = of_role.fold(0_u64, |sum, (index, need)| sum.saturating_add(supply.lacking(index, need)));
+            let bytes = self.bytes(lacking);
+            if bytes == 0 {
+                return Ok(());
+            }
+            let Err(refused) = self.books.charge(bytes, role) else {
+                supply.charged_bytes = supply.charged_bytes.saturating_add(bytes);
+                return Ok(());
+            };
+            let is_of_the_budget = refused.kind() == ErrorKind::BudgetRefused;
+            if !is_of_the_budget || self.take_parked(needs, supply, |need| need.role == role) == 0 {
+                return Err(refused);
             }
         }
-        for (role, bytes) in charges.into_iter().filter(|(_, bytes)| *bytes > 0) {
-            self.books.charge(bytes, role)?;
-            supply.charged_bytes = supply.charged_bytes.saturating_add(bytes);
-        }
-        Ok(())
     }
 
     fn take_fresh(&self, needs: &[Need], supply: &mut Supply<'_>) -> Result<(), Fault> {
@@ -130,4 +142,15 @@ impl Pool {
         self.refund(charged_bytes.saturating_add(self.bytes(owed)));
         self.give_back(excess);
     }
+}
+
+/// What the needs are for, each once.
+fn roles_of(needs: &[Need]) -> Vec<MemoryRole> {
+    let mut roles: Vec<MemoryRole> = Vec::new();
+    for need in needs {
+        if !roles.contains(&need.role) {
+            roles.push(need.role);
+        }
+    }
+    roles
 }

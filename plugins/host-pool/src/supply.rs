@@ -4,6 +4,7 @@
 //! Dropped before that, parked frames are parked again as they were, holes are holes again, and what was charged is
 //! refunded; so a supply is dropped with no lock held.
 
+use crate::frames::Need;
 use crate::parked::Parcel;
 use crate::pool::Pool;
 use crate::prefix_memory::PrefixMemory;
@@ -43,8 +44,30 @@ pub(crate) struct Supply<'a> {
 }
 
 impl<'a> Supply<'a> {
-    pub(crate) fn new(pool: &'a Pool, parts: Vec<Vec<Piece>>, fragments: Vec<Vec<Piece>>) -> Self {
-        Self { pool, parts, fragments, exchanged_frames: 0, charged_bytes: 0 }
+    /// Nothing yet, for so many parts.
+    pub(super) fn new(pool: &'a Pool, parts: usize) -> Self {
+        let none = || vec![Vec::new(); parts];
+        Self { pool, parts: none(), fragments: none(), exchanged_frames: 0, charged_bytes: 0 }
+    }
+
+    /// Adds parked frames to a part.
+    pub(super) fn add(&mut self, part: usize, pieces: Vec<Piece>, fragments: Vec<Piece>) {
+        for (all, added) in [(&mut self.parts, pieces), (&mut self.fragments, fragments)] {
+            if let Some(all) = all.get_mut(part) {
+                all.extend(added);
+            }
+        }
+    }
+
+    /// How many frames it has.
+    pub(super) fn frames(&self) -> u64 {
+        frames_of(self.parts.iter().chain(&self.fragments).flatten().map(|piece| &piece.run))
+    }
+
+    /// How many frames a part lacks of its need.
+    pub(super) fn lacking(&self, part: usize, need: &Need) -> u64 {
+        let has = |all: &[Vec<Piece>]| all.get(part).map_or(0, |pieces| frames_in(pieces));
+        need.frames.saturating_sub(has(&self.parts).saturating_add(has(&self.fragments)))
     }
 
     /// The frames are the taker's; answers the bytes that are newly owned.

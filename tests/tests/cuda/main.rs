@@ -3,10 +3,12 @@
 //! The simulator is strict: what the driver's documentation leaves undefined is a violation in its books, fresh memory
 //! is not zero, and nothing may be left in the end.
 
+mod budgets;
 mod contract;
 mod costs;
 mod devices;
 mod faults;
 mod same;
 mod setup;
+mod short_of_memory;
 mod streams;

@@ -12,8 +12,9 @@ use leasehold_plugin_api::{BackingError, HolderId, MemoryRole, PrefixId, PrefixM
 use std::sync::Arc;
 
 impl CheckedBacking {
-    /// Takes physical memory for a prefix of `bytes` bytes, with the lease on it. What may have been made where the call
-    /// broke off, or its answer can't be, is given back, or stays charged.
+    /// Takes physical memory for a prefix of `bytes` bytes, with the lease on it; where there is none, once more after others
+    /// gave some back. What may have been made where the call broke off, or its answer can't be, is given back, or stays
+    /// charged.
     pub(crate) fn create_prefix(
         self: &Arc<Self>,
         bytes: u64,
@@ -21,10 +22,13 @@ impl CheckedBacking {
         holder: HolderId,
         lease: Option<Lease>,
     ) -> Result<PrefixHandle, BackingFault> {
-        self.in_service(Operation::CreatePrefix)?;
         let request = PrefixRequest { id: PrefixId::new(next_id()), bytes, role, holder };
         let target = Target::Prefix(request.id);
-        let made = match self.shared_call(Operation::CreatePrefix, |shared| shared.create_prefix(&request)) {
+        let create = || {
+            self.in_service(Operation::CreatePrefix)?;
+            self.shared_call(Operation::CreatePrefix, |shared| shared.create_prefix(&request))
+        };
+        let made = match self.relieved(bytes, role, create) {
             Ok(made) => made,
             Err(fault) => {
                 if fault.leaves_doubt() {

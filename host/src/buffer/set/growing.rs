@@ -82,7 +82,7 @@ impl BufferSet {
                 .map_err(|refusal| BufferError::exhausted(self.backing.name(), "grown", refusal))?,
             Payer::Backing => 0,
         };
-        match self.backing.commit(&self.ranges) {
+        match self.backing.commit(&self.ranges, self.role) {
             Ok(()) => {
                 self.note_used(used);
                 self.set_committed(|plane| plane.charged().max(target));

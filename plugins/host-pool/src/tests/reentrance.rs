@@ -39,6 +39,33 @@ fn a_charge_may_come_back_and_take_from_the_same_pool() {
 }
 
 #[test]
+fn what_is_parked_while_a_charge_is_refused_serves_and_only_the_rest_is_charged() {
+    let (pool, books) = pool(&parking(64 * MIB));
+    let pool = Arc::new(pool);
+    reserve(&pool, 1, 8 * MIB, ONE);
+    pool.reserve(&ReserveRequest { role: MemoryRole::Weights, ..request(2, 8 * MIB, ONE) }).unwrap();
+    let victim = reserve(&pool, 3, 8 * MIB, OTHER).base;
+    commit(&pool, 3, 0, 4 * MIB).unwrap();
+    fill(victim, 0, 4 * MIB, 7);
+    let inner: Weak<HostPool> = Arc::downgrade(&pool);
+    books.call_back(Some(Box::new(move |bytes| {
+        let Some(pool) = inner.upgrade().filter(|_| bytes == 3 * MIB) else { return };
+        decommit(&pool, 3, 2 * MIB, 2 * MIB).unwrap();
+    })));
+    books.refuse(2);
+    let calls = books.charges();
+    // The one role is charged for already when the charge for the other is refused.
+    let grown = pool.commit(&[range(1, 0, 2 * MIB), range(2, 0, 3 * MIB)]).unwrap();
+    assert_eq!((grown, books.charges() - calls), (change(5 * MIB, 3 * MIB), 3));
+    assert_eq!((books.charged(), pool.pool.parked_bytes()), (7 * MIB, 0));
+
+    books.refuse(1);
+    assert_eq!(kind(commit(&pool, 1, 2 * MIB, MIB)), ErrorKind::BudgetRefused, "nothing was parked meanwhile");
+    assert_eq!((books.charged(), books.charges() - calls), (7 * MIB, 4));
+    books.call_back(None);
+}
+
+#[test]
 fn threads_grow_shrink_share_and_trim_at_once() {
     let (pool, books) = pool(&parking(2 * MIB));
     let window = create(&pool, 1, MIB, ONE).unwrap().window;

@@ -1,0 +1,80 @@
+//! What an `"auto"` budget of a device is reckoned from: what is free when the backing is made.
+
+use super::setup::{DEVICE, LIMIT, UNIT, simulator};
+use leasehold::{BufferSpec, Host};
+use leasehold_cuda_driver::{Device, Driver};
+use leasehold_tests::cuda::{Lasting, Simulator};
+use leasehold_tests::plugins::{Registry, library, text};
+
+const MIB: u64 = 1 << 20;
+/// What is left to others of it.
+const MARGIN: u64 = LIMIT / 16;
+
+/// A host for each backing and each way in, with no budget written; its only backing is `"device"`.
+fn hosts() -> impl Iterator<Item = (String, Host)> {
+    let libraries = [("cuda-vmm", "leasehold_cuda_vmm"), ("cuda-pool", "leasehold_cuda_pool")];
+    let ways = libraries.into_iter().flat_map(|(name, file)| {
+        ["builtin".to_owned(), text(&library(file))].map(|library| (name.to_owned(), library))
+    });
+    ways.map(|(name, library)| {
+        let driver = text(&Simulator::path());
+        let lines = format!("backing = {name:?}\nrequired = true\n[backing.options]\ndriver = {driver:?}");
+        let host = Registry::new().backing("device", &library, &lines).builder().load();
+        (format!("{name}, {library}"), host.unwrap_or_else(|error| panic!("{name}, {library}: {error}")))
+    })
+}
+
+fn limit(host: &Host) -> u64 {
+    host.snapshot().domain(DEVICE).expect("the device has books").limit_bytes
+}
+
+/// The device, for some other code in this process.
+fn device() -> Device {
+    Driver::open(Some(&Simulator::path())).unwrap().device(0).unwrap()
+}
+
+#[test]
+fn what_others_hold_of_a_device_is_not_in_its_auto_budget() {
+    let simulator = simulator();
+    for (way, host) in hosts() {
+        assert_eq!(limit(&host), LIMIT - MARGIN, "{way}: nobody holds anything");
+    }
+    let device = device();
+    let held = device.allocate(256 * MIB).unwrap();
+    for (way, host) in hosts() {
+        assert_eq!(limit(&host), LIMIT - 256 * MIB - MARGIN, "{way}");
+        let description = host.backing("device").unwrap().description().clone();
+        assert_eq!((description.total_bytes, description.free_bytes), (LIMIT, Some(LIMIT - 256 * MIB)), "{way}");
+    }
+    held.close().unwrap();
+    drop(device);
+    simulator.finish();
+}
+
+#[test]
+fn what_others_take_or_give_back_later_changes_neither_the_answer_nor_the_budget() {
+    let simulator = simulator();
+    let device = device();
+    for (way, host) in hosts() {
+        let held = device.allocate(256 * MIB).unwrap();
+        let backing = host.backing("device").unwrap();
+        let mut buffer =
+            host.buffer(&backing, &BufferSpec::new(16 * UNIT)).expect("an answer that changed is a breach");
+        buffer.grow_to(UNIT).unwrap();
+        assert_eq!(limit(&host), LIMIT - MARGIN, "{way}");
+        held.close().unwrap();
+    }
+    drop(device);
+    simulator.finish();
+}
+
+#[test]
+fn where_the_driver_does_not_tell_all_of_it_counts_as_free() {
+    let simulator = simulator();
+    simulator.plan("cuMemGetInfo_v2", 1, Lasting::ForEver, 1);
+    for (way, host) in hosts() {
+        let description = host.backing("device").unwrap().description().clone();
+        assert_eq!((description.free_bytes, limit(&host)), (None, LIMIT - MARGIN), "{way}");
+    }
+    simulator.finish();
+}
