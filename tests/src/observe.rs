@@ -57,6 +57,26 @@ impl Mappings {
         Self(maps.lines().map(Mapping::parse).collect())
     }
 
+    /// Asks the kernel until two readings agree on some ranges. A reading is not of one moment: where other threads map and
+    /// unmap beside a range meanwhile, a mapping in it may be told in two parts.
+    ///
+    /// # Panics
+    ///
+    /// As [`read`](Self::read).
+    #[must_use]
+    pub fn read_settled(ranges: &[(Address, u64)]) -> Self {
+        let in_ranges =
+            |all: &Self| ranges.iter().flat_map(|(base, bytes)| all.within(*base, *bytes)).collect::<Vec<_>>();
+        let mut last = Self::read();
+        loop {
+            let now = Self::read();
+            if in_ranges(&now) == in_ranges(&last) {
+                return now;
+            }
+            last = now;
+        }
+    }
+
     /// The parts of mappings that lie in a range.
     pub fn within(&self, base: Address, bytes: u64) -> impl Iterator<Item = Mapping> {
         let (base, end) = (base.get(), base.get() + bytes);
@@ -79,7 +99,7 @@ impl Mappings {
 /// The parts of mappings that lie in a range now.
 #[must_use]
 pub fn mappings_in(base: Address, bytes: u64) -> Vec<Mapping> {
-    Mappings::read().within(base, bytes).collect()
+    Mappings::read_settled(&[(base, bytes)]).within(base, bytes).collect()
 }
 
 /// Bytes of a range that can be read and written now.

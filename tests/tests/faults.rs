@@ -144,16 +144,17 @@ impl World {
 
     fn observe(&self) -> Observed {
         let bases = self.set.iter().flat_map(|set| (0..PLANES).map(|plane| set.base(plane).unwrap()));
-        let places: Vec<_> = bases.chain(self.allocation.iter().map(Allocation::base)).collect();
-        let (maps, most) = (Mappings::read(), LONGEST * GRANULE);
+        let bases = bases.chain(self.allocation.iter().map(Allocation::base));
+        let places: Vec<_> = bases.map(|base| (base, CAPACITY)).collect();
+        let (maps, most) = (Mappings::read_settled(&places), LONGEST * GRANULE);
         Observed {
             used_bytes: self.used(),
             held: self.faults.held(),
             len: self.set.as_ref().map_or(0, BufferSet::len),
             committed_bytes: self.set.as_ref().map_or(0, BufferSet::owned_bytes),
-            mappings: places.iter().map(|base| maps.within(*base, CAPACITY).count()).sum(),
-            open_bytes: places.iter().map(|base| maps.open_bytes(*base, most)).sum(),
-            resident_bytes: places.iter().map(|base| resident_bytes(*base, most)).sum(),
+            mappings: places.iter().map(|(base, bytes)| maps.within(*base, *bytes).count()).sum(),
+            open_bytes: places.iter().map(|(base, _)| maps.open_bytes(*base, most)).sum(),
+            resident_bytes: places.iter().map(|(base, _)| resident_bytes(*base, most)).sum(),
         }
     }
 

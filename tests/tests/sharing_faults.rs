@@ -154,7 +154,8 @@ impl World {
     }
 
     fn observe(&self) -> Observed {
-        let (places, maps) = (self.places(), Mappings::read());
+        let places = self.places();
+        let maps = Mappings::read_settled(&places);
         Observed {
             used_bytes: self.used(),
             held: self.faults.held(),
