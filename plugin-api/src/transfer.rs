@@ -4,7 +4,8 @@ use crate::{Address, BackingError};
 
 /// Copies in and out by address. Each call returns when the bytes have arrived.
 ///
-/// Ranges lie within committed memory of this backing.
+/// Ranges lie within committed memory of this backing. Nothing orders a copy against what the program runs on the device:
+/// the program has waited for that.
 pub trait Transfer: Send + Sync {
     /// Copies device memory from `from` on into `into`.
     ///

@@ -26,6 +26,10 @@ use leasehold_plugin_api::{Address, CommitRange, HolderId, MemoryRole, ReleaseTa
 use std::sync::Arc;
 
 /// Planes of one size that grow together: say the keys and values of every layer.
+///
+/// On a device nothing here is ordered against the streams of the program. What a kernel writes or reads has to be over
+/// before it is copied, and before it is shrunk, cleared, closed or dropped; what grew, was copied or was mapped is there
+/// when the call returns.
 #[derive(Debug)]
 pub struct BufferSet {
     /// The length of each plane.

@@ -9,7 +9,8 @@ use crate::prefix::{PrefixPart, SharedPrefix};
 use leasehold_plugin_api::Address;
 use std::sync::Arc;
 
-/// One region with a watermark: `len ≤ committed ≤ capacity`, always. See [`BufferSet`] for many that grow together.
+/// One region with a watermark: `len ≤ committed ≤ capacity`, always. See [`BufferSet`] for many that grow together,
+/// and for what a device has to be done with before.
 #[derive(Debug)]
 pub struct Buffer {
     /// Invariant 1: has exactly one plane, whose base is `base`.
