@@ -6,7 +6,7 @@
 use crate::books::Books;
 use crate::parked::Parked;
 use leasehold_cuda_driver::{Fault, PhysicalHandle};
-use leasehold_cuda_regions::{Maker, Need, Parting, Piece, Returned, Source, Supply};
+use leasehold_cuda_regions::{Maker, Need, Parting, Piece, Returned, Source, Supply, Unmade};
 use leasehold_plugin_api::{BackingError, HolderId};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -33,25 +33,27 @@ impl Pool {
 
     /// Gives parked memory up, the oldest first.
     pub(crate) fn trim(&self, bytes: u64) -> Result<u64, BackingError> {
-        let mut given_up: u64 = 0;
-        let mut refused = None;
-        while given_up < bytes && refused.is_none() {
-            let Some((holder, handle)) = self.lock().take_oldest() else { break };
-            match handle.close() {
-                Ok(()) => given_up = given_up.saturating_add(self.unit()),
-                Err((handle, fault)) => {
-                    self.lock().park(holder, handle);
-                    refused = Some(fault);
-                }
-            }
-        }
+        let units = bytes.div_ceil(self.unit().max(1));
+        let oldest: Vec<_> = {
+            let mut parked = self.lock();
+            (0..units).map_while(|_| parked.take_oldest()).collect()
+        };
+        let Unmade { bytes: given_up, kept, fault } =
+            self.0.maker.unmake(oldest.into_iter().map(|(holder, handle)| (handle, holder)));
+        self.park(kept);
         self.0.books.refund(given_up);
-        match refused {
+        match fault {
             Some(fault) if given_up == 0 => {
                 Err(fault.into_error("parked memory can't be given back", "it stays parked; try again"))
             }
             _ => Ok(given_up),
         }
+    }
+
+    /// Parks handles whatever the bound is.
+    fn park(&self, handles: Vec<(PhysicalHandle, HolderId)>) {
+        let mut parked = self.lock();
+        handles.into_iter().for_each(|(handle, holder)| parked.park(holder, handle));
     }
 
     /// What is parked serves every need as far as it goes, beside what its part has. Answers whether anything was found.
@@ -105,17 +107,13 @@ impl Source for Pool {
     /// New handles are given back and refunded. What the driver does not take stays, parked and charged, as do those that
     /// are in regions still.
     fn restore(&self, supply: &mut Supply) -> Result<(), Fault> {
-        let mut given_back: u64 = 0;
-        for Piece { handle, former } in supply.parts.drain(..).flatten() {
-            match (former, handle) {
-                (Some(former), handle) => self.lock().park(former, handle),
-                (None, handle) => match handle.close() {
-                    Ok(()) => given_back = given_back.saturating_add(self.unit()),
-                    Err((handle, _)) => self.lock().park(HolderId::NOBODY, handle),
-                },
-            }
-        }
-        self.0.books.refund(given_back);
+        let (formers, new): (Vec<_>, Vec<_>) =
+            supply.parts.drain(..).flatten().partition(|piece| piece.former.is_some());
+        self.park(formers.into_iter().map(|piece| (piece.handle, piece.former.unwrap_or(HolderId::NOBODY))).collect());
+        let Unmade { bytes, kept, .. } =
+            self.0.maker.unmake(new.into_iter().map(|piece| (piece.handle, HolderId::NOBODY)));
+        self.park(kept);
+        self.0.books.refund(bytes);
         Ok(())
     }
 
@@ -126,19 +124,14 @@ impl Source for Pool {
             if parked.units() < self.0.park_units {
                 parked.park(holder, handle);
             } else {
-                surplus.push((holder, handle));
+                surplus.push((handle, holder));
             }
         }
         drop(parked);
-        let mut given_back: u64 = 0;
-        for (holder, handle) in surplus {
-            match handle.close() {
-                Ok(()) => given_back = given_back.saturating_add(self.unit()),
-                Err((handle, _)) => self.lock().park(holder, handle),
-            }
-        }
-        self.0.books.refund(given_back);
-        given_back
+        let Unmade { bytes, kept, .. } = self.0.maker.unmake(surplus);
+        self.park(kept);
+        self.0.books.refund(bytes);
+        bytes
     }
 
     fn newly_owned(&self, units: u64) -> u64 {

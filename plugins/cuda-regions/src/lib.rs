@@ -28,7 +28,7 @@ mod regions;
 mod source;
 mod transaction;
 
-pub use maker::Maker;
+pub use maker::{Maker, Unmade};
 pub use options::{DeviceOptions, DeviceSetting, GranularityChoice};
 pub use regions::DeviceRegions;
 pub use source::{Need, Parting, Piece, Returned, Source, Supply};

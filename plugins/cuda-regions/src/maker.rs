@@ -2,7 +2,7 @@
 
 use crate::options::DeviceSetting;
 use crate::source::{Need, Piece};
-use leasehold_cuda_driver::{Device, Fault, Properties};
+use leasehold_cuda_driver::{Device, Fault, PhysicalHandle, Properties};
 use leasehold_plugin_api::BackingError;
 
 /// `CUDA_ERROR_OUT_OF_MEMORY`.
@@ -19,6 +19,17 @@ pub struct Maker {
     unit: u64,
 }
 
+/// What came of handles that were given back.
+#[derive(Debug)]
+pub struct Unmade<T> {
+    /// Bytes that are owned no longer.
+    pub bytes: u64,
+    /// What the driver did not take.
+    pub kept: Vec<(PhysicalHandle, T)>,
+    /// Why it did not, the last time.
+    pub fault: Option<Fault>,
+}
+
 impl Maker {
     /// For what the options say.
     #[must_use]
@@ -30,6 +41,23 @@ impl Maker {
     #[must_use]
     pub fn unit(&self) -> u64 {
         self.unit
+    }
+
+    /// Gives handles back, and answers those that the driver does not take, each with what came of it.
+    pub fn unmake<T>(&self, handles: impl IntoIterator<Item = (PhysicalHandle, T)>) -> Unmade<T> {
+        // Where that fails, each handle tells it by itself.
+        let _bound = self.device.bind();
+        let (mut units, mut kept, mut fault) = (0_u64, Vec::new(), None);
+        for (handle, what) in handles {
+            match handle.close() {
+                Ok(()) => units = units.saturating_add(1),
+                Err((handle, refused)) => {
+                    kept.push((handle, what));
+                    fault = Some(refused);
+                }
+            }
+        }
+        Unmade { bytes: units.saturating_mul(self.unit), kept, fault }
     }
 
     /// Bytes that the parts lack of what is needed, part by part.

@@ -1,7 +1,7 @@
 //! Handles that are made when they are needed and given back when they are not.
 
 use leasehold_cuda_driver::Fault;
-use leasehold_cuda_regions::{Maker, Need, Parting, Piece, Returned, Source, Supply};
+use leasehold_cuda_regions::{Maker, Need, Parting, Piece, Returned, Source, Supply, Unmade};
 use leasehold_plugin_api::BackingError;
 
 /// A source that keeps nothing.
@@ -26,22 +26,20 @@ impl Source for Direct {
     }
 
     fn restore(&self, supply: &mut Supply) -> Result<(), Fault> {
-        let mut outcome = Ok(());
-        for part in &mut supply.parts {
-            for Piece { handle, former } in std::mem::take(part) {
-                if let Err((handle, fault)) = handle.close() {
-                    part.push(Piece { handle, former });
-                    outcome = Err(fault);
-                }
+        let parts = supply.parts.iter_mut().enumerate();
+        let pieces = parts.flat_map(|(index, part)| part.drain(..).map(move |piece| (piece.handle, index)));
+        let Unmade { kept, fault, .. } = self.0.unmake(pieces.collect::<Vec<_>>());
+        for (handle, index) in kept {
+            if let Some(part) = supply.parts.get_mut(index) {
+                part.push(Piece { handle, former: None });
             }
         }
-        outcome
+        fault.map_or(Ok(()), Err)
     }
 
     /// Nothing comes here: regions part with handles before they unmap. What did would go, or be counted.
     fn take_back(&self, returned: Vec<Returned>) -> u64 {
-        let units = returned.into_iter().filter_map(|unit| unit.handle.close().ok()).count();
-        u64::try_from(units).unwrap_or(u64::MAX).saturating_mul(self.0.unit())
+        self.0.unmake(returned.into_iter().map(|unit| (unit.handle, ()))).bytes
     }
 
     fn newly_owned(&self, units: u64) -> u64 {
