@@ -62,8 +62,9 @@ pub(crate) fn run(registry: Option<PathBuf>, options: &ListArguments) -> Result<
     Ok(host.check_required()?)
 }
 
+/// The table, and below it why a backing isn't ready: reasons are too long for a column.
 fn table(report: &ListReport) -> String {
-    let header = ["name", "state", "tier", "device", "capabilities", "granule", "pays", "door", "library or reason"];
+    let header = ["name", "state", "tier", "device", "capabilities", "granule", "pays", "door", "library"];
     let mut table = output::table(&header, &[5]);
     for backing in &report.backings {
         let text = |value: &Option<String>| value.clone().unwrap_or_else(|| "–".to_owned());
@@ -76,8 +77,12 @@ fn table(report: &ListReport) -> String {
             backing.granularity.map_or_else(|| "–".to_owned(), |bytes| ByteSize::b(bytes).display().iec().to_string()),
             backing.accounting.unwrap_or("–").to_owned(),
             text(&backing.door),
-            output::clean(backing.reason.as_ref().unwrap_or(&backing.library)),
+            output::clean(&backing.library),
         ]);
     }
-    table.to_string()
+    let reason = |backing: &ListedBacking| {
+        let reason = output::clean(backing.reason.as_ref()?);
+        Some(format!("\n{} is {}: {reason}", backing.name, backing.state))
+    };
+    report.backings.iter().filter_map(reason).fold(table.to_string(), |text, line| text + &line)
 }
