@@ -43,7 +43,7 @@ pub(crate) struct ReplayArguments {
 
     /// The budget of the backing's domain; default: 512 MiB for the synthetic workload, 4 GiB for a trace, or the
     /// registry file's where that is less
-    #[arg(long, value_name = "BYTES")]
+    #[arg(long, value_name = "BYTES", value_parser = size)]
     pub(super) budget: Option<ByteSize>,
 
     /// The backing; may be given more than once; default: the one of the highest priority that fits
@@ -120,9 +120,20 @@ fn growth_policy(text: &str) -> Result<GrowthPolicy, String> {
     }
 }
 
+/// A number of bytes, with or without a unit.
+fn size(text: &str) -> Result<ByteSize, String> {
+    ByteSize::from_str(text).map_err(|_| "wanted bytes, such as \"512 MiB\", \"8 GiB\" or 1073741824".to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_size_that_is_none_says_how_one_is_written() {
+        assert_eq!(size("512 MiB"), Ok(ByteSize::mib(512)));
+        assert!(size("banana").unwrap_err().contains("\"512 MiB\""));
+    }
 
     #[test]
     fn a_growth_policy_reads_as_it_is_written() {

@@ -51,7 +51,7 @@ pub(super) struct Gaps {
 impl Gaps {
     /// A Poisson process has exponential gaps.
     pub(super) fn new(requests_per_second: f64, rng: ChaCha8Rng) -> Result<Self, SyntheticError> {
-        let setting = "requests_per_second";
+        let setting = "--rate";
         let right = "0.000001 to 1000000";
         check(setting, requests_per_second, REQUESTS_PER_SECOND.contains(&requests_per_second), right)?;
         let seconds = Exp::new(requests_per_second);

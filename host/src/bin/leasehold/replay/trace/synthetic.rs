@@ -37,9 +37,9 @@ impl SyntheticWorkload {
     /// # Errors
     /// When a setting is out of its range.
     pub(crate) fn draw(&self) -> Result<Trace, SyntheticError> {
-        check("requests", self.requests, self.requests >= 1, "1 or more")?;
-        let mut prompts = Lengths::new("mean_prompt_tokens", self.mean_prompt_tokens, self.sigma, self.stream(0))?;
-        let mut outputs = Lengths::new("mean_output_tokens", self.mean_output_tokens, self.sigma, self.stream(1))?;
+        check("--requests", self.requests, self.requests >= 1, "1 or more")?;
+        let mut prompts = Lengths::new("--mean-prompt", self.mean_prompt_tokens, self.sigma, self.stream(0))?;
+        let mut outputs = Lengths::new("--mean-output", self.mean_output_tokens, self.sigma, self.stream(1))?;
         let mut gaps = Gaps::new(self.requests_per_second, self.stream(2))?;
         let mut arrival = Duration::ZERO;
         let mut requests = Vec::new();
@@ -128,20 +128,14 @@ mod tests {
     #[test]
     fn a_setting_out_of_range_is_named() {
         let cases = [
-            (SyntheticWorkload { requests: 0, ..workload() }, "requests is 0: wanted 1 or more"),
-            (
-                SyntheticWorkload { mean_prompt_tokens: 0.5, ..workload() },
-                "mean_prompt_tokens is 0.5: wanted 1 to 1048576",
-            ),
+            (SyntheticWorkload { requests: 0, ..workload() }, "--requests is 0: wanted 1 or more"),
+            (SyntheticWorkload { mean_prompt_tokens: 0.5, ..workload() }, "--mean-prompt is 0.5: wanted 1 to 1048576"),
             (
                 SyntheticWorkload { mean_output_tokens: f64::NAN, ..workload() },
-                "mean_output_tokens is NaN: wanted 1 to 1048576",
+                "--mean-output is NaN: wanted 1 to 1048576",
             ),
             (SyntheticWorkload { sigma: -1.0, ..workload() }, "sigma is -1: wanted 0 to 10"),
-            (
-                SyntheticWorkload { requests_per_second: 0.0, ..workload() },
-                "requests_per_second is 0: wanted 0.000001 to 1000000",
-            ),
+            (SyntheticWorkload { requests_per_second: 0.0, ..workload() }, "--rate is 0: wanted 0.000001 to 1000000"),
         ];
         for (workload, problem) in cases {
             let text = workload.draw().unwrap_err().to_string();
