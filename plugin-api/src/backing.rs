@@ -51,8 +51,9 @@ pub trait Backing: Send + Sync {
     /// Gives up memory that is owned but behind nothing, as a pool's parked memory is: as much of it as makes `bytes`
     /// bytes, or all of it. Answers the physical bytes that are owned no longer. A backing that parks nothing answers 0.
     ///
-    /// The host asks when its budget runs short, or when another backing finds no memory, and believes its own books before
-    /// the answer.
+    /// The host asks when its budget runs short, or when a backing finds no memory, and believes its own books before the
+    /// answer. It may ask in the middle of this backing's own [`charge`](crate::HostServices::charge), on that thread, once
+    /// somebody gave memory back that may be parked here.
     ///
     /// # Errors
     ///

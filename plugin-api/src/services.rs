@@ -98,7 +98,9 @@ impl HostServices {
         error.answer(status).map(|()| AuthorityId::from_bytes(bytes))
     }
 
-    /// Charges physical bytes to the domain before they are taken.
+    /// Charges physical bytes to the domain before they are taken. Where they don't fit, others give memory back, before
+    /// this returns and on this thread: their buffers on this very backing may shrink, and it may be trimmed. So hold no
+    /// lock of the backing's.
     ///
     /// # Errors
     ///

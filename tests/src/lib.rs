@@ -1,6 +1,6 @@
 //! What the suites share: rigs to run on, their bytes wherever they are, a backing that fails where it is told to, a plain
 //! model with its operations, what the contract asks of every backing, what the kernel says of a process, what the host
-//! logs, where the plugins are, a backing that parks memory, the simulated CUDA driver, and tests that run in a process of
+//! logs, where the plugins are, a backing that parks memory, a buffer that gives way, the simulated CUDA driver, and tests that run in a process of
 //! their own.
 
 pub mod blocks;
@@ -16,6 +16,7 @@ pub mod observe;
 pub mod parking;
 pub mod plugins;
 pub mod rig;
+pub mod victim;
 
 // Linked in, so that the suites can run over the built-in twin of each library.
 use leasehold_cuda_pool as _;

@@ -1,7 +1,10 @@
 //! A pool behind the host: who pays for what is parked, over both ways in.
 
-use leasehold::{Buffer, BufferSpec, Domain, ErrorKind, Host, Reclaim, ReclaimOrder, Shortfall};
+use leasehold::{
+    Buffer, BufferSpec, Domain, ErrorKind, Governor, Host, MemoryRole, Reclaim, ReclaimOrder, Shortfall, StepScope,
+};
 use leasehold_tests::plugins::{self, Registry};
+use leasehold_tests::victim::Victim;
 use std::sync::{Arc, Mutex};
 
 const KIB: u64 = 1 << 10;
@@ -71,44 +74,62 @@ fn one_buffers_bytes_never_show_in_another() {
     }
 }
 
-/// Shrinks a buffer by what is missing, each time that it is asked.
-struct Shrinks {
-    victim: Mutex<Buffer>,
-    asked: Mutex<Vec<u64>>,
+#[test]
+fn what_a_victim_leaves_parked_in_the_pool_that_charges_makes_room_before_the_next_has_to_give() {
+    for host in hosts("park = \"64 MiB\"") {
+        let backing = host.backing("host-pool").unwrap();
+        let buffer = || host.buffer(&backing, &BufferSpec::new(LIMIT)).unwrap();
+        let mut grows = buffer();
+        grows.grow_to(10 * MIB).unwrap();
+        let victims = [(); 4].map(|()| {
+            let mut victim = buffer();
+            victim.grow_to(12 * MIB).unwrap();
+            victim.as_mut_slice().unwrap().fill(7);
+            Victim::register(&host, Domain::Host, victim)
+        });
+        let lengths = || victims.each_ref().map(|victim| victim.len() / MIB);
+
+        grows.grow_to(20 * MIB).expect("10 MiB are parked and 6 MiB were left");
+        assert_eq!((victims[0].asked(), lengths(), used(&host)), (vec![4 * MIB], [8, 12, 12, 12], LIMIT));
+        assert!(grows.as_slice().unwrap()[10 * MIB as usize..].iter().all(|byte| *byte == 0), "whoever left it");
+        grows.grow_to(31 * MIB).expect("the second has what the first lacks");
+        assert_eq!((lengths(), used(&host)), ([0, 9, 12, 12], LIMIT));
+
+        grows.grow_to(LIMIT).expect("all of them together have that much");
+        assert_eq!((grows.len(), lengths()), (LIMIT, [0; 4]));
+        assert_eq!(buffer().grow_to(MIB).unwrap_err().kind(), ErrorKind::TierExhausted);
+        assert_eq!(used(&host), LIMIT);
+    }
 }
 
-impl Reclaim for Shrinks {
-    fn reclaim(&self, shortfall: &Shortfall) -> u64 {
-        self.asked.lock().unwrap().push(shortfall.bytes);
-        let mut victim = self.victim.lock().unwrap();
-        let len = victim.len().saturating_sub(shortfall.bytes);
-        victim.shrink_to(len).unwrap();
+/// Moves a buffer to where it needs other memory first.
+struct Moves {
+    buffer: Mutex<Buffer>,
+    governor: Governor,
+    scratch_bytes: Mutex<Vec<u64>>,
+}
+
+impl Reclaim for Moves {
+    fn reclaim(&self, _shortfall: &Shortfall) -> u64 {
+        self.buffer.lock().unwrap().shrink_to(0).unwrap();
+        let scratch = self.governor.lease(Domain::Host, MIB, MemoryRole::Workspace(StepScope::OneStep));
+        self.scratch_bytes.lock().unwrap().push(scratch.map_or(0, |scratch| scratch.bytes()));
         0
     }
 }
 
 #[test]
-fn what_a_reclaimer_leaves_parked_in_the_pool_that_charges_serves_the_growth_at_once() {
+fn whoever_parks_in_its_answer_and_then_needs_the_room_itself_has_it() {
     for host in hosts("park = \"64 MiB\"") {
         let backing = host.backing("host-pool").unwrap();
         let buffer = || host.buffer(&backing, &BufferSpec::new(LIMIT)).unwrap();
-        let (mut victim, mut grows) = (buffer(), buffer());
-        victim.grow_to(48 * MIB).unwrap();
-        victim.as_mut_slice().unwrap().fill(7);
-        grows.grow_to(10 * MIB).unwrap();
-        let shrinks = Arc::new(Shrinks { victim: Mutex::new(victim), asked: Mutex::default() });
-        let _registered =
-            host.governor().on_pressure(Domain::Host, ReclaimOrder::new(), Arc::<Shrinks>::clone(&shrinks)).unwrap();
-
-        grows.grow_to(30 * MIB).expect("14 MiB are parked and 6 MiB were left");
-        assert_eq!(*shrinks.asked.lock().unwrap(), [14 * MIB], "and nobody is asked for what is parked by then");
-        assert_eq!((shrinks.victim.lock().unwrap().len(), used(&host)), (34 * MIB, LIMIT));
-        assert!(grows.as_slice().unwrap()[10 * MIB as usize..].iter().all(|byte| *byte == 0), "whoever left it");
-
-        grows.grow_to(LIMIT).expect("the other has that much");
-        assert_eq!((grows.len(), shrinks.victim.lock().unwrap().len()), (LIMIT, 0));
-        let mut third = buffer();
-        assert_eq!(third.grow_to(MIB).unwrap_err().kind(), ErrorKind::TierExhausted);
-        assert_eq!(used(&host), LIMIT);
+        let (mut moved, mut grows) = (buffer(), buffer());
+        moved.grow_to(LIMIT).unwrap();
+        let (governor, scratch_bytes) = (host.governor(), Mutex::default());
+        let moves = Arc::new(Moves { buffer: Mutex::new(moved), governor, scratch_bytes });
+        let reclaimer: Arc<dyn Reclaim> = Arc::<Moves>::clone(&moves);
+        let _registration = host.governor().on_pressure(Domain::Host, ReclaimOrder::new(), reclaimer).unwrap();
+        grows.grow_to(4 * MIB).expect("there is room");
+        assert_eq!(*moves.scratch_bytes.lock().unwrap(), [MIB]);
     }
 }

@@ -6,7 +6,7 @@
 
 use super::{quietly, refunds};
 use crate::error::TierExhausted;
-use crate::governor::{DomainBooks, GovernorCore, Lease, Parties, Party, PartyId};
+use crate::governor::{DomainBooks, GovernorCore, Lease, Party, PartyId};
 use leasehold_plugin_api::abi::{
     DomainRecord, ErrorRecord, HostServicesTable, RoleRecord, STATUS_FAILED, STATUS_OK, STATUS_PANICKED, Text,
 };
@@ -142,8 +142,7 @@ impl ServiceContext {
     }
 
     fn charge(&self, domain: Domain, bytes: u64, role: MemoryRole) -> Result<(), BackingError> {
-        let _backing = Parties::with(self.party);
-        let lease = Lease::charge(self.books(domain)?, bytes, role).map_err(|refusal| {
+        let lease = Lease::charge(self.books(domain)?, bytes, role, Some(self.party)).map_err(|refusal| {
             REFUSED.set(Some((self.party, refusal)));
             BackingError::new(ErrorKind::BudgetRefused, refusal.to_string())
                 .with_requested(bytes)

@@ -47,18 +47,24 @@ impl DomainBooks {
         &self.reclaimers
     }
 
-    /// Charges all of `bytes`, or nothing; where they don't fit, after others were asked to make room. Otherwise as
-    /// [`Ledger::charge`].
-    pub(crate) fn charge(&self, bytes: u64, role: MemoryRole) -> Result<u64, TierExhausted> {
-        self.ledger.charge(bytes).or_else(|refused| self.charge_under_pressure(bytes, role, refused))
+    /// Charges all of `bytes`, or nothing; where they don't fit, after others were asked to make room: the payer only for
+    /// what they leave with it. Otherwise as [`Ledger::charge`].
+    pub(crate) fn charge(&self, bytes: u64, role: MemoryRole, payer: Option<Party>) -> Result<u64, TierExhausted> {
+        self.ledger.charge(bytes).or_else(|refused| self.charge_under_pressure(bytes, role, payer, refused))
     }
 
     /// Apart from the charge that fits, which is on the way of every growth.
     #[cold]
     #[inline(never)]
-    fn charge_under_pressure(&self, bytes: u64, role: MemoryRole, refused: Refusal) -> Result<u64, TierExhausted> {
+    fn charge_under_pressure(
+        &self,
+        bytes: u64,
+        role: MemoryRole,
+        payer: Option<Party>,
+        refused: Refusal,
+    ) -> Result<u64, TierExhausted> {
         let domain = self.domain;
-        self.reclaimers.charge(&self.ledger, Request { domain, bytes, role }, refused).map_err(|refused| {
+        self.reclaimers.charge(&self.ledger, Request { domain, bytes, role, payer }, refused).map_err(|refused| {
             TierExhausted { domain, role, requested_bytes: bytes, used_bytes: refused.used, limit_bytes: refused.limit }
         })
     }
@@ -68,7 +74,7 @@ impl DomainBooks {
     #[cold]
     #[inline(never)]
     pub(crate) fn free(&self, bytes: u64, role: MemoryRole, payer: Option<Party>) -> u64 {
-        self.reclaimers.free(&self.ledger, Request { domain: self.domain, bytes, role }, payer)
+        self.reclaimers.free(&self.ledger, Request { domain: self.domain, bytes, role, payer })
     }
 
     fn snapshot(&self) -> DomainSnapshot {

@@ -1,6 +1,7 @@
 //! A live charge in one domain's ledger.
 
 use super::books::DomainBooks;
+use super::party::Party;
 use crate::error::TierExhausted;
 use leasehold_plugin_api::{Domain, MemoryRole};
 use std::sync::Arc;
@@ -16,10 +17,16 @@ pub struct Lease {
 }
 
 impl Lease {
-    pub(crate) fn charge(books: Arc<DomainBooks>, bytes: u64, role: MemoryRole) -> Result<Self, TierExhausted> {
-        let mut lease = Self::empty(books, role);
-        lease.grow(bytes)?;
-        Ok(lease)
+    /// Charges `bytes`; a backing that takes them for itself is their payer.
+    pub(crate) fn charge(
+        books: Arc<DomainBooks>,
+        bytes: u64,
+        role: MemoryRole,
+        payer: Option<Party>,
+    ) -> Result<Self, TierExhausted> {
+        let used = books.charge(bytes, role, payer)?;
+        books.ledger().note_peak(used);
+        Ok(Self { books, bytes, role })
     }
 
     /// A lease on nothing yet.
@@ -53,7 +60,7 @@ impl Lease {
     /// Charges `bytes` more that are not taken yet. Answers what [`note_used`](Self::note_used) is to be told when they
     /// are; until then they are no peak.
     pub(crate) fn grow_unused(&mut self, bytes: u64) -> Result<u64, TierExhausted> {
-        let used = self.books.charge(bytes, self.role)?;
+        let used = self.books.charge(bytes, self.role, None)?;
         // The ledger's own sum did not overflow, and it is at least this lease's.
         self.bytes = self.bytes.saturating_add(bytes);
         Ok(used)
@@ -114,7 +121,7 @@ mod tests {
     #[test]
     fn a_lease_is_returned_once_whatever_was_split_and_absorbed() {
         let books = books(100);
-        let mut lease = Lease::charge(Arc::clone(&books), 60, MemoryRole::KvCache).expect("fits");
+        let mut lease = Lease::charge(Arc::clone(&books), 60, MemoryRole::KvCache, None).expect("fits");
         let mut part = lease.split_off(25);
         part.grow(5).expect("fits");
         lease.shrink(5);
@@ -128,7 +135,7 @@ mod tests {
     #[test]
     fn a_refused_growth_leaves_the_lease_as_it_was() {
         let books = books(100);
-        let mut lease = Lease::charge(Arc::clone(&books), 60, MemoryRole::Weights).expect("fits");
+        let mut lease = Lease::charge(Arc::clone(&books), 60, MemoryRole::Weights, None).expect("fits");
         let refusal = lease.grow(41).expect_err("is refused");
         assert_eq!((refusal.requested_bytes, refusal.used_bytes, refusal.available_bytes()), (41, 60, 40));
         assert_eq!((lease.bytes(), books.ledger().used()), (60, 60));

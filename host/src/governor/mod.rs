@@ -86,7 +86,7 @@ impl Governor {
     /// charged then.
     pub fn lease(&self, domain: Domain, bytes: u64, role: MemoryRole) -> Result<Lease, Error> {
         let books = self.core.books(domain).ok_or_else(|| Error::unknown_domain(domain))?;
-        Ok(Lease::charge(books, bytes, role)?)
+        Ok(Lease::charge(books, bytes, role, None)?)
     }
 
     /// Has somebody asked for memory whenever a request on the domain does not fit, until the registration is dropped.

@@ -25,7 +25,7 @@ impl PartyId {
 pub(crate) enum Party {
     /// Whoever gives up this holder's memory: the request is made on the holder's behalf.
     Holder(HolderId),
-    /// The backing: it charges for itself, or was asked already.
+    /// The backing: it is being asked at this moment.
     Backing(PartyId),
     /// The reclaimer: it was asked already.
     Reclaimer(PartyId),

@@ -151,7 +151,7 @@ impl Reclaimers {
     pub(super) fn charge(&self, ledger: &Ledger, request: Request, refused: Refusal) -> Result<u64, Refusal> {
         let Some(missing) = refused.shortfall(request.bytes) else { return Err(refused) };
         let mut outcome = Err(refused);
-        self.ask(request, Shortage::Budget, missing, None, || {
+        self.ask(request, Shortage::Budget, missing, || {
             outcome = ledger.charge(request.bytes);
             outcome.err()?.shortfall(request.bytes)
         });
@@ -159,43 +159,42 @@ impl Reclaimers {
     }
 
     /// Has others give memory back until the ledger shows as much less in use as was asked for; nobody where that is above
-    /// the limit, or merely committed ahead. Answers how much less it shows. What the `payer` has parked served the request
-    /// already.
-    pub(super) fn free(&self, ledger: &Ledger, request: Request, payer: Option<Party>) -> u64 {
+    /// the limit, or merely committed ahead. Answers how much less it shows.
+    pub(super) fn free(&self, ledger: &Ledger, request: Request) -> u64 {
         let is_ahead = party::any(|party| party == Party::AllReclaimers);
         if is_ahead || request.bytes > ledger.limit() {
             return 0;
         }
         let before = ledger.used();
         let freed = || before.saturating_sub(ledger.used());
-        self.ask(request, Shortage::Memory, request.bytes, payer, || {
+        self.ask(request, Shortage::Memory, request.bytes, || {
             request.bytes.checked_sub(freed()).filter(|missing| *missing > 0)
         });
         freed()
     }
 
-    /// Asks one after the other for what is missing, for as long as something still is. Whoever was asked is not asked
-    /// again by those behind it, who may need memory themselves: it had given all that it has. So this ends.
+    /// Asks one after the other for what is missing, for as long as something still is. Whoever registered and was asked
+    /// is not asked again by those behind it, who may need memory themselves: it had given all that it has. So this ends.
     ///
-    /// What is given back by those who registered may be parked then, and so nobody's: after each of them the backings
-    /// are asked once more, the one too that is spared before.
-    fn ask(
-        &self,
-        request: Request,
-        shortage: Shortage,
-        missing: u64,
-        spared: Option<Party>,
-        mut still_missing: impl FnMut() -> Option<u64>,
-    ) {
+    /// What the payer had parked served the request already. What those who registered give back may be parked then, and
+    /// so nobody's: after each of them the backings are asked once more, the payer too.
+    fn ask(&self, request: Request, shortage: Shortage, missing: u64, mut still_missing: impl FnMut() -> Option<u64>) {
         let order = self.in_order();
         let able = order.iter().filter(|entry| !entry.is_excused());
         let (backings, registered): (Vec<_>, Vec<_>) = able.partition(|entry| entry.rank == Rank::Backing);
-        let parked = backings.iter().copied().filter(|backing| Some(backing.party) != spared);
+        let parked = backings.iter().copied().filter(|backing| Some(backing.party) != request.payer);
         let given = registered.into_iter().flat_map(|entry| iter::once(entry).chain(backings.iter().copied()));
         let parties = Parties::enter();
         let mut bytes = missing;
         for entry in parked.chain(given) {
-            parties.add(entry.party);
+            let _answering = match entry.rank {
+                // Later it may have more than it has now, since others park there.
+                Rank::Backing => Some(Parties::with(entry.party)),
+                Rank::Registered(_) => {
+                    parties.add(entry.party);
+                    None
+                }
+            };
             entry.ask(&Shortfall { domain: request.domain, bytes, role: request.role, shortage });
             let Some(left) = still_missing() else { return };
             bytes = left;
@@ -209,6 +208,8 @@ pub(super) struct Request {
     pub(super) domain: Domain,
     pub(super) bytes: u64,
     pub(super) role: MemoryRole,
+    /// The backing that takes the bytes for itself, where one does.
+    pub(super) payer: Option<Party>,
 }
 
 #[cfg(all(test, not(loom)))]

@@ -1,10 +1,11 @@
-//! What an `"auto"` budget of a device is reckoned from: what is free when the backing is made.
+//! The budget of a device: what an `"auto"` one is reckoned from, and who gives where it is short.
 
-use super::setup::{DEVICE, LIMIT, UNIT, simulator};
+use super::setup::{self, DEVICE, LIMIT, NAMES, UNIT, simulator, used};
 use leasehold::{BufferSpec, Host};
 use leasehold_cuda_driver::{Device, Driver};
 use leasehold_tests::cuda::{Lasting, Simulator};
 use leasehold_tests::plugins::{Registry, library, text};
+use leasehold_tests::victim::Victim;
 
 const MIB: u64 = 1 << 20;
 /// What is left to others of it.
@@ -75,6 +76,27 @@ fn where_the_driver_does_not_tell_all_of_it_counts_as_free() {
     for (way, host) in hosts() {
         let description = host.backing("device").unwrap().description().clone();
         assert_eq!((description.free_bytes, limit(&host)), (None, LIMIT - MARGIN), "{way}");
+    }
+    simulator.finish();
+}
+
+#[test]
+fn one_victim_is_enough_where_its_memory_is_parked_too() {
+    let simulator = simulator();
+    for name in NAMES {
+        let (host, backing) = setup::host(name, &[]);
+        let buffer = |units| {
+            let mut buffer = host.buffer(&backing, &BufferSpec::new(16 * UNIT)).unwrap();
+            buffer.grow_to(units * UNIT).unwrap();
+            buffer
+        };
+        let mut grows = buffer(0);
+        let victims = [(); 5].map(|()| Victim::register(&host, DEVICE, buffer(4)));
+        host.governor().set_limit(DEVICE, used(&host)).unwrap();
+        grows.grow_to(3 * UNIT).expect("the first gives");
+        assert_eq!(victims.each_ref().map(|victim| victim.len() / UNIT), [1, 4, 4, 4, 4], "{name}");
+        assert_eq!(used(&host), 20 * UNIT, "{name}");
+        drop((victims, grows, backing, host));
     }
     simulator.finish();
 }
