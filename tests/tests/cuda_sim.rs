@@ -92,11 +92,15 @@ fn memory_goes_round_through_the_bindings() {
     assert_eq!(again, handle);
 
     let mut read = [0_u8; 4];
+    let under_way = || simulator.books().under_way;
     call!(cuMemsetD8_v2(base, 7, GRANULE));
+    assert_eq!(under_way(), 1, "a fill is asynchronous though it names no stream");
     call!(cuMemcpyHtoD_v2(base + 1, [8_u8, 9].as_ptr().cast(), 2));
+    assert_eq!(under_way(), 1, "the copy is staged, and waited for the fill");
     call!(cuMemcpyDtoD_v2(base + 64, base, 4));
+    assert_eq!(under_way(), 3, "it reads and writes");
     call!(cuMemcpyDtoH_v2(read.as_mut_ptr().cast(), base + 64, 4));
-    assert_eq!(read, [7, 8, 9, 7]);
+    assert_eq!((read, under_way()), ([7, 8, 9, 7], 0), "the host has the bytes");
     assert_eq!(simulator.counts().handle_references, 2);
 
     call!(cuMemUnmap(base, GRANULE));

@@ -22,6 +22,7 @@ impl Code {
     pub(crate) const CONTEXT_IS_DESTROYED: Code = Code(709);
     pub(crate) const NOT_SUPPORTED: Code = Code(801);
     pub(crate) const STREAM_CAPTURE_UNSUPPORTED: Code = Code(900);
+    pub(crate) const STREAM_CAPTURE_IMPLICIT: Code = Code(906);
     pub(crate) const UNKNOWN: Code = Code(999);
 
     /// Its name, where it is one that tests use: CUDA Driver API, `CUresult`.
@@ -30,7 +31,7 @@ impl Code {
     }
 }
 
-const NAMES: [(u32, &CStr); 22] = [
+const NAMES: [(u32, &CStr); 23] = [
     (0, c"CUDA_SUCCESS"),
     (1, c"CUDA_ERROR_INVALID_VALUE"),
     (2, c"CUDA_ERROR_OUT_OF_MEMORY"),
@@ -52,5 +53,6 @@ const NAMES: [(u32, &CStr); 22] = [
     (803, c"CUDA_ERROR_SYSTEM_DRIVER_MISMATCH"),
     (804, c"CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE"),
     (900, c"CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED"),
+    (906, c"CUDA_ERROR_STREAM_CAPTURE_IMPLICIT"),
     (999, c"CUDA_ERROR_UNKNOWN"),
 ];

@@ -6,7 +6,7 @@ use crate::contexts::{self, ContextId, Contexts, Unusable};
 use crate::memory::{Memory, Wish};
 use crate::plans::Plans;
 use crate::settings::Settings;
-use crate::streams::{self, StreamId, Streams, Touched};
+use crate::streams::{self, Queue, StreamId, Streams, Touched};
 
 /// What a call needs before it can do anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,28 +67,34 @@ impl Simulation {
         act(self, device)
     }
 
-    /// A dead stream is undefined; one of another context is refused.
-    pub(crate) fn check_stream(&mut self, function: &str, stream: StreamId, device: i32) -> Answer<()> {
-        match self.streams.device_of(stream) {
-            Ok(owner) if owner.is_none_or(|owner| owner == device) => Ok(()),
-            Ok(_) => Err(Code::INVALID_HANDLE),
-            Err(code) => {
-                self.memory.violation(format!("{function}: {stream:#x} is no live stream"));
-                Err(code)
-            }
+    /// What a stream is to this thread. A dead stream is undefined; one of another context is refused; the legacy stream
+    /// would depend on what is captured, whatever this thread's mode: CUDA Programming Guide, Cross-stream Dependencies
+    /// and Events, Prohibited and Unhandled Operations.
+    pub(crate) fn queue(&mut self, function: &str, stream: StreamId, device: i32) -> Answer<Queue> {
+        let Some(queue) = self.streams.queue(stream, device) else {
+            self.memory.violation(format!("{function}: {stream:#x} is no live stream"));
+            return Err(Code::INVALID_HANDLE);
+        };
+        if queue.device() != device {
+            return Err(Code::INVALID_HANDLE);
         }
+        if self.streams.is_capturing && queue == Queue::Legacy(device) {
+            self.memory.violation(format!("{function}: on the legacy stream while another thread captures a graph"));
+            return Err(Code::STREAM_CAPTURE_IMPLICIT);
+        }
+        Ok(queue)
     }
 
     /// Begins work on a stream, after what it does was done. What it touches must not be under way on another one.
     pub(crate) fn begin(
         &mut self,
         function: &'static str,
-        (stream, device): (StreamId, i32),
+        queue: Queue,
         (base, bytes, wish): (u64, u64, Wish),
     ) -> Answer<()> {
-        let pieces = self.memory.pieces(device, base, bytes, wish)?;
+        let pieces = self.memory.pieces(queue.device(), base, bytes, wish)?;
         let touched = Touched { base, bytes, pieces, wish };
-        if let Some(other) = self.streams.begin(function, stream, device, touched) {
+        if let Some(other) = self.streams.begin(function, queue, touched) {
             let text = format!("{function}: {bytes} bytes at {base:#x} while {other} is under way on another stream");
             self.memory.violation(text);
         }

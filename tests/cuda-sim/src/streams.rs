@@ -2,21 +2,24 @@
 //!
 //! Work has its effect at once, and stays under way until somebody has waited for it: whoever unmaps what it touches, or
 //! touches that from another stream, relies on an order that nothing gives. CUDA Driver API: Stream Management, Stream
-//! synchronization behavior; CUDA Programming Guide, Virtual Aliasing Support.
+//! synchronization behavior, API synchronization behavior; CUDA Programming Guide, Virtual Aliasing Support.
 
 use crate::codes::{Answer, Code};
 use crate::memory::{Piece, Wish};
 use std::cell::Cell;
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A `CUstream`: 0 is the default stream.
+/// A `CUstream`.
 pub(crate) type StreamId = u64;
+
+/// Null and `CU_STREAM_LEGACY` are the same.
+const NULL: StreamId = 0;
+const LEGACY: StreamId = 1;
+const PER_THREAD: StreamId = 2;
 
 /// `CU_STREAM_NON_BLOCKING`, the only flag.
 const NON_BLOCKING: u32 = 1;
-
-/// The streams that always are: null, `CU_STREAM_LEGACY`, `CU_STREAM_PER_THREAD`.
-const DEFAULT_STREAMS: u64 = 3;
 
 /// `CU_STREAM_CAPTURE_MODE_RELAXED`, the last of the three.
 const RELAXED: u32 = 2;
@@ -24,6 +27,36 @@ const RELAXED: u32 = 2;
 thread_local! {
     /// `CUstreamCaptureMode` of this thread: global at first.
     static CAPTURE_MODE: Cell<u32> = const { Cell::new(0) };
+    /// What its own default streams are known by.
+    static THREAD: u64 = {
+        static THREADS: AtomicU64 = AtomicU64::new(0);
+        THREADS.fetch_add(1, Ordering::Relaxed)
+    };
+}
+
+/// What runs in the order that it was begun in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Queue {
+    /// The default stream of a device, which is ordered with every blocking stream of it.
+    Legacy(i32),
+    /// The one of a thread.
+    OfThread(i32, u64),
+    /// One that was made.
+    Made { device: i32, stream: StreamId, is_blocking: bool },
+}
+
+impl Queue {
+    pub(crate) fn device(self) -> i32 {
+        match self {
+            Queue::Legacy(device) | Queue::OfThread(device, _) | Queue::Made { device, .. } => device,
+        }
+    }
+
+    fn is_ordered_with(self, other: Self) -> bool {
+        let waits =
+            |one, other| matches!(one, Queue::Legacy(_)) && !matches!(other, Queue::Made { is_blocking: false, .. });
+        self == other || (self.device() == other.device() && (waits(self, other) || waits(other, self)))
+    }
 }
 
 /// A range of addresses that work touches.
@@ -39,17 +72,16 @@ pub(crate) struct Touched {
 #[derive(Debug)]
 struct Work {
     function: &'static str,
-    stream: StreamId,
-    device: i32,
+    queue: Queue,
     touched: Touched,
 }
 
 /// All streams, and the work on them.
 #[derive(Debug, Default)]
 pub(crate) struct Streams {
-    /// With the device of each.
-    live: BTreeMap<StreamId, i32>,
+    live: BTreeMap<StreamId, Queue>,
     made: u64,
+    /// In the order that it was begun in.
     work: Vec<Work>,
     /// Whether some thread captures a graph, in the global mode.
     pub(crate) is_capturing: bool,
@@ -66,9 +98,9 @@ impl Streams {
             return Err(Code::INVALID_VALUE);
         }
         self.made += 1;
-        let made = (0x57 << 40) + self.made * 64;
-        self.live.insert(made, device);
-        Ok(made)
+        let stream = (0x57 << 40) + self.made * 64;
+        self.live.insert(stream, Queue::Made { device, stream, is_blocking: flags & NON_BLOCKING == 0 });
+        Ok(stream)
     }
 
     /// `cuStreamDestroy`: what is under way ends by itself.
@@ -76,53 +108,62 @@ impl Streams {
         self.live.remove(&stream);
     }
 
-    /// The device of a stream that was made, `None` where it is a default one; an error where it is none.
-    pub(crate) fn device_of(&self, stream: StreamId) -> Answer<Option<i32>> {
-        if stream < DEFAULT_STREAMS {
-            return Ok(None);
+    /// What a stream is to a thread whose current context is that device's; `None` where it is no live one.
+    pub(crate) fn queue(&self, stream: StreamId, device: i32) -> Option<Queue> {
+        match stream {
+            NULL | LEGACY => Some(Queue::Legacy(device)),
+            PER_THREAD => Some(Queue::OfThread(device, THREAD.with(|thread| *thread))),
+            made => self.live.get(&made).copied(),
         }
-        self.live.get(&stream).map(|device| Some(*device)).ok_or(Code::INVALID_HANDLE)
     }
 
     /// Begins work; answers the work of another stream that it is not ordered against, if there is any.
-    pub(crate) fn begin(
-        &mut self,
-        function: &'static str,
-        stream: StreamId,
-        device: i32,
-        touched: Touched,
-    ) -> Option<&'static str> {
-        let clash = self.clash(stream, &touched);
-        // What runs on a default stream is done when its call returns: those calls wait.
-        if stream >= DEFAULT_STREAMS {
-            self.work.push(Work { function, stream, device, touched });
-        }
+    pub(crate) fn begin(&mut self, function: &'static str, queue: Queue, touched: Touched) -> Option<&'static str> {
+        let clash = self.clash(queue, &touched);
+        self.work.push(Work { function, queue, touched });
         clash
     }
 
-    fn clash(&self, stream: StreamId, touched: &Touched) -> Option<&'static str> {
+    fn clash(&self, queue: Queue, touched: &Touched) -> Option<&'static str> {
         let overlap = |a: &Piece, b: &Piece| a.begin < b.begin + b.bytes && b.begin < a.begin + a.bytes;
-        let meets = |work: &&Work| {
+        let meets = |work: &Work| {
             let writes = touched.wish == Wish::Write || work.touched.wish == Wish::Write;
-            let shared = || touched.pieces.iter().any(|a| work.touched.pieces.iter().any(|b| overlap(a, b)));
-            work.stream != stream && writes && shared()
+            writes && touched.pieces.iter().any(|a| work.touched.pieces.iter().any(|b| overlap(a, b)))
         };
-        self.work.iter().find(meets).map(|work| work.function)
+        let before = self.before(|earlier| earlier.is_ordered_with(queue));
+        let beside = self.work.iter().zip(before).filter(|(_, is_before)| !is_before);
+        beside.map(|(work, _)| work).find(|work| meets(work)).map(|work| work.function)
     }
 
-    /// `cuStreamSynchronize`.
-    pub(crate) fn wait(&mut self, stream: StreamId) {
-        self.work.retain(|work| work.stream != stream);
+    /// Which work is over before what follows some of it at once, since it came before that in order.
+    fn before(&self, is_followed: impl Fn(Queue) -> bool) -> Vec<bool> {
+        let mut followed: Vec<Queue> = Vec::new();
+        let mut before: Vec<bool> = Vec::new();
+        for queue in self.work.iter().rev().map(|work| work.queue) {
+            let is_before = is_followed(queue) || followed.iter().any(|later| queue.is_ordered_with(*later));
+            if is_before && !followed.contains(&queue) {
+                followed.push(queue);
+            }
+            before.push(is_before);
+        }
+        before.reverse();
+        before
+    }
+
+    /// `cuStreamSynchronize`: what is on it is over, and with that whatever came before it in order.
+    pub(crate) fn wait(&mut self, queue: Queue) {
+        let mut over = self.before(|earlier| earlier == queue).into_iter();
+        self.work.retain(|_| over.next() != Some(true));
     }
 
     /// `cuCtxSynchronize`.
     pub(crate) fn wait_for_device(&mut self, device: i32) {
-        self.work.retain(|work| work.device != device);
+        self.work.retain(|work| work.queue.device() != device);
     }
 
     /// Its context ended, and everything in it.
     pub(crate) fn end_device(&mut self, device: i32) {
-        self.live.retain(|_, owner| *owner != device);
+        self.live.retain(|_, queue| queue.device() != device);
         self.wait_for_device(device);
     }
 

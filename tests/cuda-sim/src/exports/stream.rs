@@ -5,7 +5,7 @@ use super::answer;
 use super::pointers::{InOut, Out};
 use crate::codes::{Answer, Code};
 use crate::simulation::{Need, Simulation};
-use crate::streams::{self, StreamId};
+use crate::streams::{self, Queue, StreamId};
 
 /// Streams cross as pointers that nobody follows.
 pub(super) type Stream = usize;
@@ -31,8 +31,8 @@ unsafe extern "C" fn cuStreamCreate(stream: *mut Stream, flags: u32) -> u32 {
 #[unsafe(no_mangle)]
 extern "C" fn cuStreamSynchronize(stream: Stream) -> u32 {
     answer("cuStreamSynchronize", Need::Context, |simulation, device| {
-        simulation.check_stream("cuStreamSynchronize", from_c(stream), device)?;
-        simulation.streams.wait(from_c(stream));
+        let queue = simulation.queue("cuStreamSynchronize", from_c(stream), device)?;
+        simulation.streams.wait(queue);
         Ok(())
     })
 }
@@ -44,10 +44,9 @@ extern "C" fn cuStreamDestroy_v2(stream: Stream) -> u32 {
 
 /// A default stream can't be destroyed.
 fn destroy(simulation: &mut Simulation, stream: StreamId, device: i32) -> Answer<()> {
-    simulation.check_stream("cuStreamDestroy_v2", stream, device)?;
-    if simulation.streams.device_of(stream)?.is_none() {
+    let Queue::Made { stream, .. } = simulation.queue("cuStreamDestroy_v2", stream, device)? else {
         return Err(Code::INVALID_HANDLE);
-    }
+    };
     simulation.streams.destroy(stream);
     Ok(())
 }

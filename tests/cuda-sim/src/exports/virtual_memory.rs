@@ -100,7 +100,9 @@ unsafe extern "C" fn cuMemSetAccess(address: u64, size: usize, descriptions: *co
     answer("cuMemSetAccess", Need::Context, |simulation, _| {
         // SAFETY: null or valid for that many, says the caller.
         let descriptions = unsafe { slice(descriptions, count) }?;
-        simulation.memory.set_access(&simulation.settings, address, wide(size)?, descriptions)
+        simulation.memory.set_access(&simulation.settings, address, wide(size)?, descriptions)?;
+        simulation.check_idle("cuMemSetAccess", address, wide(size)?);
+        Ok(())
     })
 }
 

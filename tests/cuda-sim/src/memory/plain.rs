@@ -46,14 +46,14 @@ impl Memory {
     }
 
     /// `cuMemFree`: exactly what `cuMemAlloc` answered. Anything else is a mistake of the caller's books.
-    pub(crate) fn free_allocation(&mut self, base: u64) -> Answer<()> {
+    pub(crate) fn free_allocation(&mut self, base: u64) -> Answer<u64> {
         let Some(allocation) = self.allocations.remove(&base) else {
             self.violation(format!("cuMemFree: no allocation begins at {base:#x}"));
             return Err(Code::INVALID_VALUE);
         };
         self.refund(allocation.device, allocation.bytes());
         self.store.give_back(allocation.begin, allocation.space.bytes());
-        Ok(())
+        Ok(allocation.requested)
     }
 
     /// Whose memory an address is, where it lies in a plain allocation.

@@ -119,8 +119,9 @@ fn a_plain_allocation_is_of_one_byte_or_more_and_counts() {
     fill(&mut simulation, base, 1000, 9).unwrap();
     assert_eq!(fill(&mut simulation, base, 1001, 9), WRONG);
     assert_eq!(read(&mut simulation, base + 999, 1), Ok(vec![9]));
-    call(&mut simulation, |memory, _, _| memory.free_allocation(base)).unwrap();
+    assert_eq!(call(&mut simulation, |memory, _, _| memory.free_allocation(base)), Ok(1000));
     assert_clean(&simulation);
-    assert_eq!(call(&mut simulation, |memory, _, _| memory.free_allocation(base)), WRONG);
+    let again = call(&mut simulation, |memory, _, _| memory.free_allocation(base));
+    assert_eq!(again, Err(Code::INVALID_VALUE));
     assert!(only_violation(&simulation).starts_with("cuMemFree: no allocation begins at"));
 }

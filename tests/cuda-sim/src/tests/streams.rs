@@ -2,28 +2,47 @@
 
 use super::*;
 use crate::memory::Wish;
-use crate::streams::{StreamId, exchange_capture_mode};
+use crate::streams::{Queue, exchange_capture_mode};
 
-fn stream(simulation: &mut Simulation) -> StreamId {
-    simulation.streams.create(0, 1).unwrap()
+const LEGACY: Queue = Queue::Legacy(0);
+
+/// A stream that is ordered with the legacy one, or with none.
+fn made(simulation: &mut Simulation, is_blocking: bool) -> Queue {
+    let made = simulation.streams.create(0, u32::from(!is_blocking)).unwrap();
+    simulation.queue("f", made, 0).unwrap()
+}
+
+fn stream(simulation: &mut Simulation) -> Queue {
+    made(simulation, false)
 }
 
 /// Begins to fill a range.
-fn begin(simulation: &mut Simulation, stream: StreamId, base: u64, bytes: u64) {
-    simulation.begin("a fill", (stream, 0), (base, bytes, Wish::Write)).unwrap();
+fn begin(simulation: &mut Simulation, queue: Queue, base: u64, bytes: u64) {
+    simulation.begin("a fill", queue, (base, bytes, Wish::Write)).unwrap();
 }
 
 #[test]
 fn a_stream_has_no_flag_but_one_and_dies_once() {
     let mut simulation = ready();
     assert_eq!(simulation.streams.create(0, 2), Err(Code::INVALID_VALUE));
-    let made = stream(&mut simulation);
-    assert_eq!(simulation.check_stream("f", made, 0), Ok(()));
-    assert_eq!(simulation.check_stream("f", made, 1), Err(Code::INVALID_HANDLE), "of another context");
-    assert_eq!(simulation.check_stream("f", 0, 1), Ok(()), "each context has a default stream");
+    let made = simulation.streams.create(0, 1).unwrap();
+    let queue = Queue::Made { device: 0, stream: made, is_blocking: false };
+    assert_eq!(simulation.queue("f", made, 0), Ok(queue));
+    assert_eq!(simulation.queue("f", made, 1), Err(Code::INVALID_HANDLE), "of another context");
     simulation.streams.destroy(made);
-    assert_eq!(simulation.check_stream("f", made, 0), Err(Code::INVALID_HANDLE));
+    assert_eq!(simulation.queue("f", made, 0), Err(Code::INVALID_HANDLE));
     assert!(only_violation(&simulation).ends_with("is no live stream"));
+}
+
+#[test]
+fn each_context_has_default_streams_and_each_thread_has_its_own() {
+    let mut simulation = ready();
+    let mut queue = |stream, device| simulation.queue("f", stream, device).unwrap();
+    assert_eq!([queue(0, 0), queue(1, 0), queue(0, 1)], [LEGACY, LEGACY, Queue::Legacy(1)]);
+    let mine = queue(2, 0);
+    assert_eq!(mine, queue(2, 0));
+    let theirs = std::thread::scope(|scope| scope.spawn(|| queue(2, 0)).join().unwrap());
+    assert!(theirs != mine && mine != LEGACY);
 }
 
 #[test]
@@ -63,6 +82,41 @@ fn two_streams_are_not_ordered_and_an_alias_is_the_same_memory() {
     unmap(&mut simulation, alias, GRANULE).unwrap();
     free_addresses(&mut simulation, alias, GRANULE).unwrap();
     end(&mut simulation, base, &handles);
+}
+
+#[test]
+fn the_legacy_stream_is_ordered_with_those_that_block() {
+    let mut simulation = ready();
+    let (base, handles) = mapped(&mut simulation, 1);
+    let (first, second) = (made(&mut simulation, true), made(&mut simulation, true));
+    begin(&mut simulation, first, base, 16);
+    begin(&mut simulation, LEGACY, base, 16);
+    begin(&mut simulation, second, base, 16);
+    assert_eq!(simulation.streams.works(), 3);
+    simulation.streams.wait(second);
+    assert_eq!((simulation.streams.works(), simulation.memory.violations.len()), (0, 0), "one after the other");
+
+    begin(&mut simulation, second, base, 16);
+    begin(&mut simulation, LEGACY, base, 16);
+    simulation.streams.wait(second);
+    assert_eq!(simulation.streams.works(), 1, "what came later is not waited for");
+    let beside = stream(&mut simulation);
+    begin(&mut simulation, beside, base, 16);
+    assert!(only_violation(&simulation).contains("while a fill is under way on another stream"));
+    simulation.streams.wait(beside);
+    assert_eq!(simulation.streams.works(), 1);
+    simulation.streams.wait(LEGACY);
+    end(&mut simulation, base, &handles);
+}
+
+#[test]
+fn the_legacy_stream_depends_on_what_is_captured_whatever_the_mode() {
+    let mut simulation = ready();
+    simulation.streams.is_capturing = true;
+    assert_eq!(simulation.queue("f", 0, 0), Err(Code::STREAM_CAPTURE_IMPLICIT));
+    assert!(only_violation(&simulation).ends_with("on the legacy stream while another thread captures a graph"));
+    let beside = stream(&mut simulation);
+    assert!(matches!(beside, Queue::Made { is_blocking: false, .. }));
 }
 
 #[test]
