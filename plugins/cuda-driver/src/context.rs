@@ -115,10 +115,11 @@ impl Context {
     /// somebody else captures meanwhile. Where that is so already, the driver isn't asked.
     pub(crate) fn bind(&self) -> Result<Bound<'_>, Fault> {
         let (ours, kept) = (self.raw.as_ptr(), KEPT.get());
-        let mut bound = Bound { calls: self.calls, kept, before: None, capture_mode: None, context: PhantomData };
+        let mut bound = Bound { calls: self.calls, kept: None, before: None, capture_mode: None, context: PhantomData };
         if kept == ours {
             return Ok(bound);
         }
+        bound.kept = Some(kept);
         let before = self.calls.current()?;
         if before != ours {
             // SAFETY: retained (1).
@@ -153,8 +154,8 @@ impl Drop for Context {
 #[must_use = "the context is current while this value lives"]
 pub struct Bound<'device> {
     calls: &'static Calls,
-    /// What was kept current before.
-    kept: Opaque,
+    /// What was kept current before, where that is another: it is to be told again.
+    kept: Option<Opaque>,
     /// What to put back: nothing where the context was current already, null where none was.
     ///
     /// Invariant 2: the driver answered it on this thread as the current context. The pointer keeps the value on its
@@ -167,7 +168,9 @@ pub struct Bound<'device> {
 
 impl Drop for Bound<'_> {
     fn drop(&mut self) {
-        KEPT.set(self.kept);
+        if let Some(kept) = self.kept {
+            KEPT.set(kept);
+        }
         if self.capture_mode.is_some_and(|mode| self.calls.exchange_capture_mode(mode).is_err()) {
             troubles::count_context_not_restored();
         }

@@ -134,6 +134,27 @@ fn a_bound_context_is_set_once_for_many_calls() {
 }
 
 #[test]
+fn a_context_that_is_not_put_back_is_asked_about_by_whoever_relied_on_it() {
+    let simulator = Simulator::start();
+    let devices = [0, 1].map(|ordinal| device(&simulator, ordinal));
+    let totals = devices.each_ref().map(|device| device.total_bytes().unwrap());
+    simulator.limit_memory(1, totals[0] / 2);
+    let seen = || devices[1].memory().unwrap().total;
+    let outer = devices[1].bind().unwrap();
+    let inner = devices[1].bind().unwrap();
+    let other = devices[0].bind().unwrap();
+    simulator.plan("cuCtxSetCurrent", 1, Lasting::Once, 1);
+    drop(other);
+    assert_eq!(seen(), totals[0] / 2);
+    drop(inner);
+    assert_eq!(seen(), totals[0] / 2, "the inner one had set nothing");
+    drop(outer);
+    assert_eq!(seen(), totals[0] / 2);
+    drop(devices);
+    simulator.finish();
+}
+
+#[test]
 fn a_failed_query_does_not_poison_the_next_call() {
     let simulator = Simulator::start();
     let device = device(&simulator, 0);
