@@ -7,7 +7,7 @@ use crate::books::Books;
 use crate::parked::Parked;
 use leasehold_cuda_driver::{Fault, PhysicalHandle};
 use leasehold_cuda_regions::{Maker, Need, Parting, Piece, Returned, Source, Supply, Unmade};
-use leasehold_plugin_api::{BackingError, HolderId};
+use leasehold_plugin_api::{BackingError, ErrorKind, HolderId};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The pool of one device, one kind of memory and one set of books.
@@ -36,24 +36,25 @@ impl Pool {
         let units = bytes.div_ceil(self.unit().max(1));
         let oldest: Vec<_> = {
             let mut parked = self.lock();
-            (0..units).map_while(|_| parked.take_oldest()).collect()
+            (0..units).map_while(|_| parked.take_oldest()).map(|(holder, handle)| (handle, holder)).collect()
         };
-        let Unmade { bytes: given_up, kept, fault } =
-            self.0.maker.unmake(oldest.into_iter().map(|(holder, handle)| (handle, holder)));
-        self.park(kept);
-        self.0.books.refund(given_up);
-        match fault {
-            Some(fault) if given_up == 0 => {
+        match self.give_back(oldest) {
+            (0, Some(fault)) => {
                 Err(fault.into_error("parked memory can't be given back", "it stays parked; try again"))
             }
-            _ => Ok(given_up),
+            (bytes, _) => Ok(bytes),
         }
     }
 
-    /// Parks handles whatever the bound is.
-    fn park(&self, handles: Vec<(PhysicalHandle, HolderId)>) {
+    /// Gives handles back and refunds them; what the driver doesn't take is parked, whatever the bound is. Answers the
+    /// bytes, and what the driver said last.
+    fn give_back(&self, handles: Vec<(PhysicalHandle, HolderId)>) -> (u64, Option<Fault>) {
+        let Unmade { bytes, kept, fault } = self.0.maker.unmake(handles);
         let mut parked = self.lock();
-        handles.into_iter().for_each(|(handle, holder)| parked.park(holder, handle));
+        kept.into_iter().for_each(|(handle, holder)| parked.park(holder, handle));
+        drop(parked);
+        self.0.books.refund(bytes);
+        (bytes, fault)
     }
 
     /// What is parked serves every need as far as it goes, beside what its part has. Answers whether anything was found.
@@ -76,10 +77,10 @@ impl Pool {
         loop {
             let bytes = self.0.maker.missing_bytes(needs, parts);
             let Some(role) = needs.first().filter(|_| bytes > 0).map(|need| need.role) else { return Ok(0) };
-            match self.0.books.charge(bytes, role) {
-                Ok(()) => return Ok(bytes),
-                Err(_) if self.take_parked(needs, parts) => {}
-                Err(refusal) => return Err(refusal),
+            let Err(refused) = self.0.books.charge(bytes, role) else { return Ok(bytes) };
+            let is_of_the_budget = refused.kind() == ErrorKind::BudgetRefused;
+            if !is_of_the_budget || !self.take_parked(needs, parts) {
+                return Err(refused);
             }
         }
     }
@@ -104,16 +105,19 @@ impl Source for Pool {
         })
     }
 
-    /// New handles are given back and refunded. What the driver does not take stays, parked and charged, as do those that
-    /// are in regions still.
+    /// What was parked is parked again, as far as the bound lets it, for others may have parked meanwhile. New handles are
+    /// given back and refunded. What the driver does not take stays, parked and charged, as do those that are in regions
+    /// still.
     fn restore(&self, supply: &mut Supply) -> Result<(), Fault> {
-        let (formers, new): (Vec<_>, Vec<_>) =
-            supply.parts.drain(..).flatten().partition(|piece| piece.former.is_some());
-        self.park(formers.into_iter().map(|piece| (piece.handle, piece.former.unwrap_or(HolderId::NOBODY))).collect());
-        let Unmade { bytes, kept, .. } =
-            self.0.maker.unmake(new.into_iter().map(|piece| (piece.handle, HolderId::NOBODY)));
-        self.park(kept);
-        self.0.books.refund(bytes);
+        let (mut parked, mut new) = (Vec::new(), Vec::new());
+        for Piece { handle, former } in supply.parts.drain(..).flatten() {
+            match former {
+                Some(holder) => parked.push(Returned { handle, holder }),
+                None => new.push((handle, HolderId::NOBODY)),
+            }
+        }
+        self.take_back(parked);
+        self.give_back(new);
         Ok(())
     }
 
@@ -128,10 +132,7 @@ impl Source for Pool {
             }
         }
         drop(parked);
-        let Unmade { bytes, kept, .. } = self.0.maker.unmake(surplus);
-        self.park(kept);
-        self.0.books.refund(bytes);
-        bytes
+        self.give_back(surplus).0
     }
 
     fn newly_owned(&self, units: u64) -> u64 {

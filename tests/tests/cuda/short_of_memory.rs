@@ -1,13 +1,13 @@
 //! A device whose memory runs out before its budget does: what is parked or cold gives way to a growth.
 
-use super::setup::{DEVICE, LIMIT, UNIT, options, simulator, used};
+use super::setup::{self, DEVICE, LIMIT, UNIT, options, simulator, used};
 use leasehold::{
     BackingHandle, Buffer, BufferSpec, ErrorKind, HolderId, Host, PrefixCache, PrefixCacheSpec, Reclaim, ReclaimOrder,
     Shortage, Shortfall,
 };
 use leasehold_plugin_api::{Backing, BackingError, HostServices};
 use leasehold_tests::blocks::{self, chain};
-use leasehold_tests::cuda::Simulator;
+use leasehold_tests::cuda::{Lasting, Simulator};
 use leasehold_tests::fault::linked_in;
 use std::sync::{Arc, Mutex};
 
@@ -130,4 +130,28 @@ fn who_is_preempted_makes_room_wherever_its_memory_goes() {
         drop((grown, registered, preempts, vmm, pool, host));
         simulator.finish();
     }
+}
+
+#[test]
+fn a_pool_parks_no_more_than_its_bound_after_a_growth_that_failed_though_somebody_parked_meanwhile() {
+    let simulator = simulator();
+    let (host, pool) = setup::host("cuda-pool", &[("park", &(4 * UNIT).to_string())]);
+    let of_units = |units| {
+        let mut buffer = buffer(&host, &pool);
+        buffer.grow_to(units * UNIT).unwrap();
+        buffer
+    };
+    let (parked, mut grows, victim) = (of_units(4), of_units(0), of_units(4));
+    drop(parked);
+    host.governor().set_limit(DEVICE, used(&host)).unwrap();
+    let preempts = Arc::new(Preempts { victim: Mutex::new(Some(victim)), told: Mutex::default() });
+    let order = ReclaimOrder::new();
+    let registered = host.governor().on_pressure(DEVICE, order, Arc::<Preempts>::clone(&preempts)).unwrap();
+    simulator.plan("cuMemCreate", 1, Lasting::Once, 999);
+    grows.grow_to(6 * UNIT).unwrap_err();
+    assert_eq!(*preempts.told.lock().unwrap(), [(2 * UNIT, Shortage::Budget)], "four were parked");
+    assert_eq!(used(&host), 4 * UNIT, "and those and two of the victim's are too many to park");
+    assert_eq!(taken(&simulator), 4);
+    drop((registered, grows, pool, host));
+    simulator.finish();
 }
