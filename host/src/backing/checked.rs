@@ -203,35 +203,33 @@ impl CheckedBacking {
     pub(crate) fn allocate(
         &self,
         placement: Placement,
-        lease: Option<Lease>,
+        mut lease: Option<Lease>,
     ) -> Result<(Allocation, Option<Lease>), BackingFault> {
+        let Placement { bytes, role, .. } = placement;
+        let allocation = self.relieved(bytes, role, || self.allocate_once(placement, &mut lease))?;
+        Ok((allocation, lease))
+    }
+
+    /// Each try has a number of its own: a backing that says it has no memory may have made something all the same.
+    fn allocate_once(&self, placement: Placement, lease: &mut Option<Lease>) -> Result<Allocation, BackingFault> {
+        self.in_service(Operation::Allocate)?;
         let Placement { bytes, align, role, holder } = placement;
         let request = AllocateRequest { id: AllocationId::new(next_id()), bytes, align, role, holder };
         let target = Target::Memory(ReleaseTarget::Allocation(request.id));
-        let allocate = || {
-            self.in_service(Operation::Allocate)?;
-            self.call(Operation::Allocate, || self.inner.allocate(&request))
-        };
-        let allocation = match self.relieved(bytes, role, allocate) {
-            Ok(allocation) => allocation,
-            Err(fault) => {
-                if fault.leaves_doubt() {
-                    let (lease, bytes) = self.in_whole_granules(lease, bytes);
-                    self.give_back_unseen(target, lease, bytes);
-                }
-                return Err(fault);
+        let allocation = self.call(Operation::Allocate, || self.inner.allocate(&request)).inspect_err(|fault| {
+            if fault.leaves_doubt() {
+                let (lease, bytes) = self.in_whole_granules(lease.take(), bytes);
+                self.give_back_unseen(target, lease, bytes);
             }
-        };
+        })?;
         let checked =
             answers::allocation(&request, &allocation).and_then(|end| self.take_addresses(allocation.base, end));
-        match checked {
-            Ok(()) => Ok((allocation, lease)),
-            Err(breach) => {
-                let fault = self.breach(Operation::Allocate, breach);
-                self.give_back_unseen(target, lease, bytes);
-                Err(fault)
-            }
-        }
+        checked.map_err(|breach| {
+            let fault = self.breach(Operation::Allocate, breach);
+            self.give_back_unseen(target, lease.take(), bytes);
+            fault
+        })?;
+        Ok(allocation)
     }
 
     /// What may have been taken for an allocation, charged: a backing hands out whole granules.

@@ -12,7 +12,7 @@ impl CheckedBacking {
         &self,
         bytes: u64,
         role: MemoryRole,
-        call: impl Fn() -> Result<T, BackingFault>,
+        mut call: impl FnMut() -> Result<T, BackingFault>,
     ) -> Result<T, BackingFault> {
         match call() {
             Err(fault) if fault.kind() == ErrorKind::OutOfMemory && self.has_room_made(bytes, role) => call(),

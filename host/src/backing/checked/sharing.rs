@@ -8,7 +8,9 @@ use crate::backing::prefix_memory::PrefixMemory;
 use crate::backing::quarantine::Target;
 use crate::error::{BackingFault, Operation};
 use crate::governor::Lease;
-use leasehold_plugin_api::{BackingError, HolderId, MemoryRole, PrefixId, PrefixMapping, PrefixRequest, SharedMapping};
+use leasehold_plugin_api::{
+    BackingError, HolderId, MemoryRole, Prefix, PrefixId, PrefixMapping, PrefixRequest, SharedMapping,
+};
 use std::sync::Arc;
 
 impl CheckedBacking {
@@ -20,34 +22,38 @@ impl CheckedBacking {
         bytes: u64,
         role: MemoryRole,
         holder: HolderId,
-        lease: Option<Lease>,
+        mut lease: Option<Lease>,
     ) -> Result<PrefixHandle, BackingFault> {
+        let create = || self.create_prefix_once(bytes, role, holder, &mut lease);
+        let Prefix { id, window, owned_bytes: newly_owned_bytes, .. } = self.relieved(bytes, role, create)?;
+        Ok(PrefixHandle::new(PrefixMemory { id, window, bytes, newly_owned_bytes, lease }, self))
+    }
+
+    /// Each try has a number of its own, as an allocation has.
+    fn create_prefix_once(
+        &self,
+        bytes: u64,
+        role: MemoryRole,
+        holder: HolderId,
+        lease: &mut Option<Lease>,
+    ) -> Result<Prefix, BackingFault> {
+        let operation = Operation::CreatePrefix;
+        self.in_service(operation)?;
         let request = PrefixRequest { id: PrefixId::new(next_id()), bytes, role, holder };
         let target = Target::Prefix(request.id);
-        let create = || {
-            self.in_service(Operation::CreatePrefix)?;
-            self.shared_call(Operation::CreatePrefix, |shared| shared.create_prefix(&request))
-        };
-        let made = match self.relieved(bytes, role, create) {
-            Ok(made) => made,
-            Err(fault) => {
-                if fault.leaves_doubt() {
-                    self.give_back_unseen(target, lease, bytes);
-                }
-                return Err(fault);
+        let made = self.shared_call(operation, |shared| shared.create_prefix(&request)).inspect_err(|fault| {
+            if fault.leaves_doubt() {
+                self.give_back_unseen(target, lease.take(), bytes);
             }
-        };
-        let granularity = self.granule();
-        let checked = answers::prefix(self.accounting, granularity, &request, &made)
+        })?;
+        let checked = answers::prefix(self.accounting, self.granule(), &request, &made)
             .and_then(|end| self.take_addresses(made.window, end));
-        if let Err(breach) = checked {
-            let fault = self.breach(Operation::CreatePrefix, breach);
-            self.give_back_unseen(target, lease, bytes);
-            return Err(fault);
-        }
-        let newly_owned_bytes = made.owned_bytes;
-        let memory = PrefixMemory { id: request.id, window: made.window, bytes, newly_owned_bytes, lease };
-        Ok(PrefixHandle::new(memory, self))
+        checked.map_err(|breach| {
+            let fault = self.breach(operation, breach);
+            self.give_back_unseen(target, lease.take(), bytes);
+            fault
+        })?;
+        Ok(made)
     }
 
     /// Ends all writing to a prefix.
