@@ -60,7 +60,8 @@ impl HostBuilder {
 
     /// Shows every backing that is made to `examine`, by its name, before the host uses it: for a conformance suite, or to
     /// probe a device. The backing is called directly, through its library's interface where it is loaded: no answer is
-    /// checked, what it charges is charged to this host's budgets, and whatever is made there is to be given back there.
+    /// checked, what it charges is charged to this host's budgets, and whatever is made there is to be given back there. The
+    /// host numbers what it makes from 1 on: an examiner's own numbers begin above, at `1 << 40` say.
     pub fn examine(mut self, examine: impl FnMut(&str, &dyn Backing) + 'static) -> Self {
         self.examiner = Some(Box::new(examine));
         self
