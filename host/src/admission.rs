@@ -3,7 +3,7 @@
 //! Input: a backing, the books of this host, what the buffer needs. Output: the lease that the buffer will grow, or a
 //! refusal. Nothing is changed either way; but a backing whose answers changed is taken out of service.
 
-use crate::backing::CheckedBacking;
+use crate::backing::{Capability, CheckedBacking};
 use crate::error::{AdmissionError, Error};
 use crate::governor::{GovernorCore, Lease};
 use leasehold_plugin_api::{Accounting, MemoryRole};
@@ -32,7 +32,7 @@ pub(crate) fn admit(backing: &CheckedBacking, governor: &GovernorCore, role: Mem
 pub(crate) fn granularity(backing: &CheckedBacking) -> Result<u64, AdmissionError> {
     backing.capabilities().granularity().ok_or_else(|| AdmissionError::Unsupported {
         backing: Arc::clone(backing.name()),
-        capability: "virtual-backing",
+        capability: Capability::VirtualBacking.name(),
     })
 }
 
@@ -41,7 +41,8 @@ pub(crate) fn require_shared_mapping(backing: &CheckedBacking) -> Result<(), Adm
     if backing.capabilities().has_shared_mapping() {
         return Ok(());
     }
-    Err(AdmissionError::Unsupported { backing: Arc::clone(backing.name()), capability: "shared-mapping" })
+    let capability = Capability::SharedMapping.name();
+    Err(AdmissionError::Unsupported { backing: Arc::clone(backing.name()), capability })
 }
 
 /// Refuses a backing that keeps other books than these.

@@ -7,8 +7,8 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// No physical memory is left. Nothing is left behind: the host may have others give some back, and then makes the same
-    /// call once more, with the same ids.
+    /// No physical memory is left. Nothing is left behind: the host may have others give some back, and then makes the
+    /// call once more: a commit of the same ranges, an allocation or a prefix under a new id.
     OutOfMemory,
     /// No address space, or no more mappings, are left while memory may be free.
     AddressSpaceExhausted,

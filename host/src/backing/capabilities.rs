@@ -1,5 +1,26 @@
 //! What a backing offers, asked once when it is created and compared at every admission.
 
+/// Something that a backing may offer beyond plain allocation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Capability {
+    VirtualBacking,
+    SharedMapping,
+    Transfer,
+}
+
+impl Capability {
+    const ALL: [Capability; 3] = [Capability::VirtualBacking, Capability::SharedMapping, Capability::Transfer];
+
+    /// What users call it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Capability::VirtualBacking => "virtual-backing",
+            Capability::SharedMapping => "shared-mapping",
+            Capability::Transfer => "transfer",
+        }
+    }
+}
+
 /// What a backing offers beyond plain allocation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Capabilities {
@@ -35,30 +56,33 @@ impl Capabilities {
     /// Whether address space can be reserved and committed: what a growing buffer needs.
     #[must_use]
     pub fn has_virtual_backing(&self) -> bool {
-        self.granularity.is_some()
+        self.has(Capability::VirtualBacking)
     }
 
     /// Whether one physical prefix can be mapped into many regions.
     #[must_use]
     pub fn has_shared_mapping(&self) -> bool {
-        self.shared_mapping == Presence::Offered
+        self.has(Capability::SharedMapping)
     }
 
     /// Whether memory can be copied in and out by address.
     #[must_use]
     pub fn has_transfer(&self) -> bool {
-        self.transfer == Presence::Offered
+        self.has(Capability::Transfer)
+    }
+
+    pub(crate) fn has(&self, capability: Capability) -> bool {
+        match capability {
+            Capability::VirtualBacking => self.granularity.is_some(),
+            Capability::SharedMapping => self.shared_mapping == Presence::Offered,
+            Capability::Transfer => self.transfer == Presence::Offered,
+        }
     }
 
     /// The names of what is offered, `allocate` first.
     #[must_use]
     pub fn names(&self) -> Vec<&'static str> {
-        let offered = [
-            ("allocate", true),
-            ("virtual-backing", self.has_virtual_backing()),
-            ("shared-mapping", self.has_shared_mapping()),
-            ("transfer", self.has_transfer()),
-        ];
-        offered.into_iter().filter(|(_, has)| *has).map(|(name, _)| name).collect()
+        let offered = Capability::ALL.into_iter().filter(|capability| self.has(*capability));
+        std::iter::once("allocate").chain(offered.map(Capability::name)).collect()
     }
 }

@@ -5,6 +5,8 @@
 //! that breaks the contract, panics or loses its device is taken out of service: it gets no new work, but what it holds
 //! is still given back to it. Any thread may call; no lock is held across a call to the backing.
 //!
+//! * `checked/growing`: the calls of virtual backing.
+//! * `checked/allocating`: the call of plain allocation.
 //! * `checked/sharing`: the calls of shared mapping.
 //! * `checked/transferring`: copies in and out of memory that the CPU can't touch.
 //! * `checked/trim`: has a backing give up what it has parked.
@@ -13,21 +15,22 @@
 //!
 //! What it does *not* do: charge budgets (see `buffer`), or load anything (see `loader`).
 
+mod allocating;
 mod giving_back;
+mod growing;
 mod relieving;
 mod sharing;
 mod transferring;
 mod trim;
 
 use super::made::{Discovery, MadeBacking, contain};
-use super::quarantine::{Target, Unreturned};
-use super::{AddressMap, Capabilities, ServiceContext, answers, quietly};
+use super::quarantine::Unreturned;
+use super::{AddressMap, Capabilities, Capability, ServiceContext, quietly};
 use crate::error::{BackingFault, Operation};
-use crate::governor::{DomainBooks, Lease, Place};
+use crate::governor::{DomainBooks, Place};
 use leasehold_plugin_api::{
-    Accounting, Address, AllocateRequest, Allocation, AllocationId, Backing, BackingError, Change, CommitRange,
-    Description, ErrorKind, HolderId, MemoryRole, Region, RegionId, ReleaseOutcome, ReleaseTarget, ReserveRequest,
-    VirtualBacking,
+    Accounting, Address, AllocateRequest, Allocation, Backing, BackingError, Description, ErrorKind, HolderId,
+    MemoryRole, ReleaseOutcome, ReleaseTarget,
 };
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -131,115 +134,10 @@ impl CheckedBacking {
         }
     }
 
-    /// Takes address space of `placement.bytes` bytes.
-    pub(crate) fn reserve(&self, placement: Placement) -> Result<Region, BackingFault> {
-        self.in_service(Operation::Reserve)?;
-        let Placement { bytes, align, role, holder } = placement;
-        let request = ReserveRequest { id: RegionId::new(next_id()), bytes, align, role, holder };
-        let reserved = self.virtual_call(Operation::Reserve, |backing| backing.reserve(&request));
-        let region = reserved.inspect_err(|fault| {
-            if fault.leaves_doubt() {
-                self.give_back_unseen(Target::Memory(ReleaseTarget::Region(request.id)), None, 0);
-            }
-        })?;
-        let checked = answers::region(&request, &region).and_then(|end| self.take_addresses(region.base, end));
-        checked.map_err(|breach| {
-            let fault = self.breach(Operation::Reserve, breach);
-            self.give_back_unseen(Target::Memory(ReleaseTarget::Region(request.id)), None, 0);
-            fault
-        })?;
-        Ok(region)
-    }
-
     fn take_addresses(&self, base: Address, end: Address) -> Result<(), String> {
         self.addresses.take(base, end).map_err(|(taken, taken_end)| {
             format!("it answered {base}..{end}, inside the live range {taken}..{taken_end}")
         })
-    }
-
-    /// Commits all ranges or none; where there is no memory for them, once more after others gave some back. Under
-    /// [`Accounting::Buffer`] all of them is newly owned then.
-    pub(crate) fn commit(&self, ranges: &[CommitRange], role: MemoryRole) -> Result<(), BackingFault> {
-        let bytes = ranges.iter().fold(0_u64, |sum, range| sum.saturating_add(range.bytes));
-        self.relieved(bytes, role, || self.commit_once(ranges))
-    }
-
-    fn commit_once(&self, ranges: &[CommitRange]) -> Result<(), BackingFault> {
-        self.in_service(Operation::Commit)?;
-        let change = self.virtual_call(Operation::Commit, |backing| backing.commit(ranges))?;
-        answers::commit(self.accounting, ranges, change).map_err(|breach| {
-            let fault = self.breach(Operation::Commit, breach);
-            let _ = self.virtual_call(Operation::Decommit, |backing| backing.decommit(ranges));
-            fault
-        })
-    }
-
-    /// Decommits all ranges; out of service or not, since it gives back. Under [`Accounting::Buffer`] nothing of them is
-    /// owned then.
-    pub(crate) fn decommit(&self, ranges: &[CommitRange]) -> Result<(), BackingFault> {
-        let change = self.virtual_call(Operation::Decommit, |backing| backing.decommit(ranges))?;
-        answers::decommit(self.accounting, ranges, change).map_err(|breach| self.breach(Operation::Decommit, breach))
-    }
-
-    /// What committing the ranges would change.
-    pub(crate) fn cost(&self, ranges: &[CommitRange]) -> Result<Change, BackingFault> {
-        let change = self.virtual_call(Operation::Cost, |backing| backing.cost(ranges))?;
-        answers::cost(ranges, change).map_err(|breach| self.breach(Operation::Cost, breach))?;
-        Ok(change)
-    }
-
-    /// What a region still has committed after a decommit from `most` to `least` bytes failed. An answer outside of that
-    /// is a breach.
-    pub(crate) fn committed_between(&self, region: RegionId, least: u64, most: u64) -> Result<u64, BackingFault> {
-        let left = self.virtual_call(Operation::CommittedBytes, |backing| backing.committed_bytes(region))?;
-        let granularity = self.granule();
-        answers::left(granularity, least, most, left)
-            .map_err(|breach| self.breach(Operation::CommittedBytes, breach))?;
-        Ok(left)
-    }
-
-    /// Hands out memory that is committed as a whole, with the lease on it; where there is none, once more after others gave
-    /// some back. What may have been made where the call broke off, or its answer can't be, is given back, or stays charged.
-    pub(crate) fn allocate(
-        &self,
-        placement: Placement,
-        mut lease: Option<Lease>,
-    ) -> Result<(Allocation, Option<Lease>), BackingFault> {
-        let Placement { bytes, role, .. } = placement;
-        let allocation = self.relieved(bytes, role, || self.allocate_once(placement, &mut lease))?;
-        Ok((allocation, lease))
-    }
-
-    /// Each try has a number of its own: a backing that says it has no memory may have made something all the same.
-    fn allocate_once(&self, placement: Placement, lease: &mut Option<Lease>) -> Result<Allocation, BackingFault> {
-        self.in_service(Operation::Allocate)?;
-        let Placement { bytes, align, role, holder } = placement;
-        let request = AllocateRequest { id: AllocationId::new(next_id()), bytes, align, role, holder };
-        let target = Target::Memory(ReleaseTarget::Allocation(request.id));
-        let allocation = self.call(Operation::Allocate, || self.inner.allocate(&request)).inspect_err(|fault| {
-            if fault.leaves_doubt() {
-                let (lease, bytes) = self.in_whole_granules(lease.take(), bytes);
-                self.give_back_unseen(target, lease, bytes);
-            }
-        })?;
-        let checked =
-            answers::allocation(&request, &allocation).and_then(|end| self.take_addresses(allocation.base, end));
-        checked.map_err(|breach| {
-            let fault = self.breach(Operation::Allocate, breach);
-            self.give_back_unseen(target, lease.take(), bytes);
-            fault
-        })?;
-        Ok(allocation)
-    }
-
-    /// What may have been taken for an allocation, charged: a backing hands out whole granules.
-    fn in_whole_granules(&self, lease: Option<Lease>, bytes: u64) -> (Option<Lease>, u64) {
-        let whole = bytes.checked_next_multiple_of(self.granule()).unwrap_or(bytes);
-        let lease = lease.map(|mut lease| {
-            lease.record(whole.saturating_sub(bytes));
-            lease
-        });
-        (lease, whole)
     }
 
     fn in_service(&self, operation: Operation) -> Result<(), BackingFault> {
@@ -249,21 +147,12 @@ impl CheckedBacking {
         }
     }
 
-    fn virtual_call<T>(
-        &self,
-        operation: Operation,
-        call: impl FnOnce(&dyn VirtualBacking) -> Result<T, BackingError>,
-    ) -> Result<T, BackingFault> {
-        let answer = contain(|| self.inner.known_virtual_backing().map(call).transpose());
-        self.capability_answer(operation, "virtual-backing", answer, || Ok(self.inner.virtual_backing()?.is_some()))
-    }
-
     /// The answer of a capability, unless the backing no longer offers what it did: then nothing was done. `is_offered`
     /// is asked only after a failure that says nothing else, since each question is a crossing.
     fn capability_answer<T>(
         &self,
         operation: Operation,
-        capability: &str,
+        capability: Capability,
         answer: Result<Option<T>, BackingError>,
         is_offered: impl FnOnce() -> Result<bool, BackingError>,
     ) -> Result<T, BackingFault> {
@@ -276,7 +165,7 @@ impl CheckedBacking {
                 Err(self.failed(operation, error))
             }
             Ok(None) | Err(_) => {
-                let breach = broken(&format!("it no longer offers {capability}, as it did at first"));
+                let breach = broken(&format!("it no longer offers {}, as it did at first", capability.name()));
                 self.services.retire(breach.clone());
                 Err(self.out_of_service(operation, breach))
             }

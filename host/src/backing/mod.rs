@@ -15,10 +15,13 @@
 //! * `made`: a backing that came through either door, and what it says of itself.
 //! * `direct`: every call as the backing answers it, for whoever examines one.
 //! * `checked`: every call with its answer checked; a backing that breaks the contract is taken out of service.
-//! * `prefix`: a hold on a prefix's memory, which is given back with the last one.
+//! * `answers`: what an answer may be. Pure.
+//! * `capabilities`: asked once, compared for ever after.
+//! * `address_map`: which addresses are taken, so that no two live things overlap.
+//! * `quarantine`: what could not be given back, until it can.
+//! * `prefix`: a hold on a prefix's memory, which is given back with the last one; `prefix_memory` is what is held.
 //! * `reach`: copies by whoever can reach the memory.
 //! * `bytes`: addresses as slices, where the CPU can touch them.
-//! * `capabilities`: asked once, compared for ever after.
 //!
 //! Unsafe code is in `imported`, `foreign`, `services` and `bytes` alone.
 //!
@@ -42,6 +45,7 @@ mod services;
 
 pub(crate) use address_map::AddressMap;
 pub use capabilities::Capabilities;
+pub(crate) use capabilities::Capability;
 pub(crate) use checked::{CheckedBacking, Placement};
 pub(crate) use direct::DirectBacking;
 pub(crate) use imported::ForeignEntry;

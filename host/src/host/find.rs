@@ -2,7 +2,7 @@
 
 use super::BackingHandle;
 use super::entry::Entry;
-use crate::backing::CheckedBacking;
+use crate::backing::{Capability, CheckedBacking};
 use crate::error::FindError;
 use leasehold_plugin_api::{DeviceKey, Tier};
 use std::sync::Arc;
@@ -17,9 +17,7 @@ pub struct Requirements {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Need {
-    VirtualBacking,
-    SharedMapping,
-    Transfer,
+    Capability(Capability),
     Copies,
     HostAccess,
 }
@@ -34,7 +32,7 @@ impl Requirements {
     /// A backing that buffers can grow on.
     #[must_use]
     pub fn growable() -> Self {
-        Self::any().needing(Need::VirtualBacking)
+        Self::any().needing(Need::Capability(Capability::VirtualBacking))
     }
 
     /// The same, on that kind of memory.
@@ -54,13 +52,13 @@ impl Requirements {
     /// The same, able to map one physical prefix into many regions.
     #[must_use]
     pub fn shared_mapping(self) -> Self {
-        self.needing(Need::SharedMapping)
+        self.needing(Need::Capability(Capability::SharedMapping))
     }
 
     /// The same, able to copy in and out by address.
     #[must_use]
     pub fn transfer(self) -> Self {
-        self.needing(Need::Transfer)
+        self.needing(Need::Capability(Capability::Transfer))
     }
 
     /// The same, with buffers that can be read and written by copies (as [`BufferSet::read`](crate::BufferSet::read)): by
@@ -97,11 +95,8 @@ impl Requirements {
 
 impl Need {
     fn is_met_by(self, backing: &CheckedBacking) -> bool {
-        let capabilities = backing.capabilities();
         match self {
-            Need::VirtualBacking => capabilities.has_virtual_backing(),
-            Need::SharedMapping => capabilities.has_shared_mapping(),
-            Need::Transfer => capabilities.has_transfer(),
+            Need::Capability(capability) => backing.capabilities().has(capability),
             Need::Copies => backing.can_copy(),
             Need::HostAccess => backing.description().host_access.is_direct(),
         }
@@ -109,9 +104,7 @@ impl Need {
 
     fn name(self) -> &'static str {
         match self {
-            Need::VirtualBacking => "virtual-backing",
-            Need::SharedMapping => "shared-mapping",
-            Need::Transfer => "transfer",
+            Need::Capability(capability) => capability.name(),
             Need::Copies => "access by the CPU nor transfer",
             Need::HostAccess => "access by the CPU",
         }

@@ -103,12 +103,13 @@ pub struct BackingTable {
     ) -> u32,
     /// Gives up memory that is owned but behind nothing, about `bytes` bytes of it, and writes what is owned no longer.
     ///
-    /// May block, and may refund to the host's services. May be asked while a call into another backing is under way, on
-    /// the same thread. A failure may have given some of it up.
+    /// May block, and may refund to the host's services. May be asked on a thread on which a call into another backing is
+    /// under way, or a charge that this very backing makes. A failure may have given some of it up.
     pub trim: unsafe extern "C" fn(this: *mut c_void, bytes: u64, out: *mut u64, error: *mut ErrorRecord) -> u32,
     /// Writes the table of the virtual backing, or null where there is none: the same each time.
     ///
-    /// Asked before every use, so it should not block. The table takes this very `this`.
+    /// Asked at creation, at every admission, and after some failures, so it should not block. The table takes this very
+    /// `this`.
     pub virtual_backing:
         unsafe extern "C" fn(this: *mut c_void, out: *mut *const VirtualBackingTable, error: *mut ErrorRecord) -> u32,
     /// Writes the table of shared mapping, or null where there is none. Otherwise as

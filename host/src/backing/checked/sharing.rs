@@ -2,6 +2,7 @@
 
 use super::{CheckedBacking, next_id};
 use crate::backing::answers;
+use crate::backing::capabilities::Capability;
 use crate::backing::made::contain;
 use crate::backing::prefix::PrefixHandle;
 use crate::backing::prefix_memory::PrefixMemory;
@@ -94,6 +95,8 @@ impl CheckedBacking {
         call: impl FnOnce(&dyn SharedMapping) -> Result<T, BackingError>,
     ) -> Result<T, BackingFault> {
         let answer = contain(|| self.inner.known_shared_mapping().map(call).transpose());
-        self.capability_answer(operation, "shared-mapping", answer, || Ok(self.inner.shared_mapping()?.is_some()))
+        self.capability_answer(operation, Capability::SharedMapping, answer, || {
+            Ok(self.inner.shared_mapping()?.is_some())
+        })
     }
 }
