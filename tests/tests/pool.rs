@@ -1,7 +1,8 @@
 //! A pool behind the host: who pays for what is parked, over both ways in.
 
 use leasehold::{
-    Buffer, BufferSpec, Domain, ErrorKind, Governor, Host, MemoryRole, Reclaim, ReclaimOrder, Shortfall, StepScope,
+    Buffer, BufferSpec, Change, Domain, ErrorKind, Governor, Host, MemoryRole, PrefixSpec, Reclaim, ReclaimOrder,
+    Shortfall, StepScope,
 };
 use leasehold_tests::plugins::{self, Registry};
 use leasehold_tests::victim::Victim;
@@ -99,6 +100,22 @@ fn what_a_victim_leaves_parked_in_the_pool_that_charges_makes_room_before_the_ne
         assert_eq!((grows.len(), lengths()), (LIMIT, [0; 4]));
         assert_eq!(buffer().grow_to(MIB).unwrap_err().kind(), ErrorKind::TierExhausted);
         assert_eq!(used(&host), LIMIT);
+    }
+}
+
+#[test]
+fn a_buffer_tells_what_it_owns_and_maps_and_what_more_would_cost() {
+    for host in hosts("park = 0") {
+        let backing = host.backing("host-pool").unwrap();
+        let prefix = host.prefix(&backing, &PrefixSpec::new(MIB)).unwrap().seal().unwrap();
+        let mut buffer = host.buffer(&backing, &BufferSpec::new(8 * MIB)).unwrap();
+        let parts = [prefix.part(0, MIB / 2).unwrap()];
+        assert_eq!(buffer.mapping_cost(&parts).unwrap(), Change { mapped_bytes: MIB / 2, owned_bytes: 0 });
+        buffer.map_prefixes(&parts).unwrap();
+        assert_eq!(buffer.growth_cost(MIB).unwrap(), Change { mapped_bytes: MIB / 2, owned_bytes: MIB / 2 });
+        buffer.grow_to(MIB).unwrap();
+        assert_eq!((buffer.owned_bytes(), buffer.mapped_bytes()), (MIB / 2, MIB));
+        assert_eq!((buffer.backing_name(), used(&host)), ("host-pool", 3 * MIB / 2));
     }
 }
 

@@ -6,7 +6,7 @@ use crate::backing::CheckedBacking;
 use crate::error::Error;
 use crate::governor::GovernorCore;
 use crate::prefix::{PrefixPart, SharedPrefix};
-use leasehold_plugin_api::Address;
+use leasehold_plugin_api::{Address, Change};
 use std::sync::Arc;
 
 /// One region with a watermark: `len ≤ committed ≤ capacity`, always. See [`BufferSet`] for many that grow together,
@@ -57,6 +57,24 @@ impl Buffer {
     #[must_use]
     pub fn capacity(&self) -> u64 {
         self.set.capacity()
+    }
+
+    /// Private physical bytes behind it. Prefixes don't count: they are owned once, wherever they are mapped.
+    #[must_use]
+    pub fn owned_bytes(&self) -> u64 {
+        self.set.owned_bytes()
+    }
+
+    /// Bytes that are mapped, prefixes included.
+    #[must_use]
+    pub fn mapped_bytes(&self) -> u64 {
+        self.set.mapped_bytes()
+    }
+
+    /// The name of the backing.
+    #[must_use]
+    pub fn backing_name(&self) -> &str {
+        self.set.backing_name()
     }
 
     /// The bytes.
@@ -158,6 +176,24 @@ impl Buffer {
     #[inline]
     pub fn grow_to(&mut self, bytes: u64) -> Result<(), Error> {
         self.set.grow_to(bytes)
+    }
+
+    /// What growing to `bytes` would newly map and newly own, without doing it.
+    ///
+    /// # Errors
+    ///
+    /// As [`BufferSet::growth_cost`].
+    pub fn growth_cost(&self, bytes: u64) -> Result<Change, Error> {
+        self.set.growth_cost(bytes)
+    }
+
+    /// What mapping the parts would newly map and newly own, without doing it.
+    ///
+    /// # Errors
+    ///
+    /// As [`BufferSet::mapping_cost`].
+    pub fn mapping_cost(&self, parts: &[PrefixPart]) -> Result<Change, Error> {
+        self.set.mapping_cost(parts)
     }
 
     /// Makes it `bytes` long, at most what it is now, and gives the whole granules past `bytes` back: what was in use,
