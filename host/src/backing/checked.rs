@@ -10,7 +10,7 @@
 //! * `checked/sharing`: the calls of shared mapping.
 //! * `checked/transferring`: copies in and out of memory that the CPU can't touch.
 //! * `checked/trim`: has a backing give up what it has parked.
-//! * `checked/relieving`: has others give memory back where a call found none, and makes it once more.
+//! * `checked/retrying`: has others give memory back where a call found none, and makes it once more.
 //! * `checked/giving_back`: releases, and the quarantine of what could not be given back.
 //!
 //! What it does *not* do: charge budgets (see `buffer`), or load anything (see `loader`).
@@ -18,7 +18,7 @@
 mod allocating;
 mod giving_back;
 mod growing;
-mod relieving;
+mod retrying;
 mod sharing;
 mod transferring;
 mod trim;
@@ -105,11 +105,11 @@ impl CheckedBacking {
     }
 
     /// Whether both belong to one host.
-    pub(crate) fn is_of_the_host_of(&self, other: &Self) -> bool {
-        self.services.is_of_the_host_of(other.services)
+    pub(crate) fn shares_host_with(&self, other: &Self) -> bool {
+        self.services.shares_host_with(other.services)
     }
 
-    /// The unit that address space and prefixes come in; a byte where there is no such unit, as nothing is mapped then.
+    /// The unit that address space and prefixes come in; 1 where the backing maps nothing.
     pub(crate) fn granule(&self) -> u64 {
         self.capabilities.granularity().unwrap_or(1)
     }

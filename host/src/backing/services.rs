@@ -164,33 +164,42 @@ impl ServiceContext {
     }
 
     /// Whether two backings belong to one host.
-    pub(crate) fn is_of_the_host_of(&self, other: &Self) -> bool {
+    pub(crate) fn shares_host_with(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.governor, &other.governor)
     }
 
     fn refund(&self, domain: Domain, bytes: u64) -> Result<(), BackingError> {
-        let Err(charged) = self.take_from_account(domain, bytes)? else {
-            refunds::note(self.party, bytes);
-            return Ok(());
+        let charged = match self.take_from_account(domain, bytes)? {
+            Taken::All => {
+                refunds::note(self.party, bytes);
+                return Ok(());
+            }
+            Taken::NothingOf { charged } => charged,
         };
         let reason = format!("refunded {bytes} bytes on {domain} where it had charged {charged}");
         self.retire(reason.clone());
         Err(BackingError::invalid(format!("{reason}; refund what was charged")))
     }
 
-    /// Takes what was charged back; answers how much that is, where it is less.
-    fn take_from_account(&self, domain: Domain, bytes: u64) -> Result<Result<(), u64>, BackingError> {
+    /// Takes what was charged back: nothing, where it is less.
+    fn take_from_account(&self, domain: Domain, bytes: u64) -> Result<Taken, BackingError> {
         let mut accounts = self.accounts.lock().unwrap_or_else(PoisonError::into_inner);
         let accounts = accounts.as_mut().ok_or_else(ended)?;
         let charged = accounts.get(&domain).map_or(0, Lease::bytes);
         if bytes > charged {
-            return Ok(Err(charged));
+            return Ok(Taken::NothingOf { charged });
         }
         if let Some(account) = accounts.get_mut(&domain) {
             account.shrink(bytes);
         }
-        Ok(Ok(()))
+        Ok(Taken::All)
     }
+}
+
+/// What came of taking bytes from an account.
+enum Taken {
+    All,
+    NothingOf { charged: u64 },
 }
 
 fn ended() -> BackingError {

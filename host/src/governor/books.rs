@@ -47,8 +47,8 @@ impl DomainBooks {
         &self.reclaimers
     }
 
-    /// Charges all of `bytes`, or nothing; where they don't fit, after others were asked to make room: the payer only for
-    /// what they leave with it. Otherwise as [`Ledger::charge`].
+    /// Charges all of `bytes`, or nothing; where they don't fit, after others were asked to make room. The backing that pays
+    /// for itself is asked last, for what the others gave back to it. Otherwise as [`Ledger::charge`].
     pub(crate) fn charge(&self, bytes: u64, role: MemoryRole, payer: Option<Party>) -> Result<u64, TierExhausted> {
         self.ledger.charge(bytes).or_else(|refused| self.charge_under_pressure(bytes, role, payer, refused))
     }
@@ -73,8 +73,8 @@ impl DomainBooks {
     /// what is parked, but by the backing that pays for itself and lacks them. Answers how much less is in use then.
     #[cold]
     #[inline(never)]
-    pub(crate) fn free(&self, bytes: u64, role: MemoryRole, payer: Option<Party>) -> u64 {
-        self.reclaimers.free(&self.ledger, Request { domain: self.domain, bytes, role, payer })
+    pub(crate) fn reclaim(&self, bytes: u64, role: MemoryRole, payer: Option<Party>) -> u64 {
+        self.reclaimers.reclaim(&self.ledger, Request { domain: self.domain, bytes, role, payer })
     }
 
     fn snapshot(&self) -> DomainSnapshot {

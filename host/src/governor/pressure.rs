@@ -80,7 +80,7 @@ impl DomainBooks {
     }
 }
 
-/// The lower is asked later.
+/// Higher ranks are asked first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Rank {
     Registered(i32),
@@ -160,7 +160,7 @@ impl Reclaimers {
 
     /// Has others give memory back until the ledger shows as much less in use as was asked for; nobody where that is above
     /// the limit, or merely committed ahead. Answers how much less it shows.
-    pub(super) fn free(&self, ledger: &Ledger, request: Request) -> u64 {
+    pub(super) fn reclaim(&self, ledger: &Ledger, request: Request) -> u64 {
         let is_ahead = party::any(|party| party == Party::AllReclaimers);
         if is_ahead || request.bytes > ledger.limit() {
             return 0;

@@ -133,7 +133,7 @@ impl SharedPrefix {
             return Ok(());
         }
         // Two hosts may call their backings alike.
-        let whose = if maker.is_of_the_host_of(backing) { "this host" } else { "another host" };
+        let whose = if maker.shares_host_with(backing) { "this host" } else { "another host" };
         Err(PrefixError::Foreign { backing: Arc::clone(backing.name()), theirs: Arc::clone(maker.name()), whose })
     }
 }

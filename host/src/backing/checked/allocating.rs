@@ -16,7 +16,7 @@ impl CheckedBacking {
         mut lease: Option<Lease>,
     ) -> Result<(Allocation, Option<Lease>), BackingFault> {
         let Placement { bytes, role, .. } = placement;
-        let allocation = self.relieved(bytes, role, || self.allocate_once(placement, &mut lease))?;
+        let allocation = self.retried_with_room(bytes, role, || self.allocate_once(placement, &mut lease))?;
         Ok((allocation, lease))
     }
 

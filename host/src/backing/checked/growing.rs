@@ -32,10 +32,10 @@ impl CheckedBacking {
     }
 
     /// Commits all ranges or none; where there is no memory for them, once more after others gave some back. Under
-    /// [`Accounting::Buffer`] all of them is newly owned then.
+    /// `Accounting::Buffer` every committed byte is newly owned.
     pub(crate) fn commit(&self, ranges: &[CommitRange], role: MemoryRole) -> Result<(), BackingFault> {
         let bytes = ranges.iter().fold(0_u64, |sum, range| sum.saturating_add(range.bytes));
-        self.relieved(bytes, role, || self.commit_once(ranges))
+        self.retried_with_room(bytes, role, || self.commit_once(ranges))
     }
 
     fn commit_once(&self, ranges: &[CommitRange]) -> Result<(), BackingFault> {
@@ -48,8 +48,8 @@ impl CheckedBacking {
         })
     }
 
-    /// Decommits all ranges; out of service or not, since it gives back. Under [`Accounting::Buffer`] nothing of them is
-    /// owned then.
+    /// Decommits all ranges; out of service or not, since it gives back. Under `Accounting::Buffer` nothing of them is owned
+    /// afterwards.
     pub(crate) fn decommit(&self, ranges: &[CommitRange]) -> Result<(), BackingFault> {
         let change = self.virtual_call(Operation::Decommit, |backing| backing.decommit(ranges))?;
         answers::decommit(self.accounting, ranges, change).map_err(|breach| self.breach(Operation::Decommit, breach))

@@ -8,7 +8,7 @@ impl CheckedBacking {
     /// Makes a call that takes `bytes` bytes of memory. Where there is no memory for them, and it left nothing behind,
     /// others are asked for as much; if anything came back to the books, the call is made once more. A backing that pays
     /// for itself is a party to the request: it has looked into what it has parked.
-    pub(super) fn relieved<T>(
+    pub(super) fn retried_with_room<T>(
         &self,
         bytes: u64,
         role: MemoryRole,
@@ -25,6 +25,6 @@ impl CheckedBacking {
             Accounting::Buffer => None,
             Accounting::Backing { .. } => Some(self.services.party()),
         };
-        self.books.free(bytes, role, payer) > 0
+        self.books.reclaim(bytes, role, payer) > 0
     }
 }

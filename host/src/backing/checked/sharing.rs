@@ -26,7 +26,7 @@ impl CheckedBacking {
         mut lease: Option<Lease>,
     ) -> Result<PrefixHandle, BackingFault> {
         let create = || self.create_prefix_once(bytes, role, holder, &mut lease);
-        let Prefix { id, window, owned_bytes: newly_owned_bytes, .. } = self.relieved(bytes, role, create)?;
+        let Prefix { id, window, owned_bytes: newly_owned_bytes, .. } = self.retried_with_room(bytes, role, create)?;
         Ok(PrefixHandle::new(PrefixMemory { id, window, bytes, newly_owned_bytes, lease }, self))
     }
 

@@ -101,7 +101,7 @@ impl BufferSet {
     fn keep_doubtful_growth(&mut self, target: u64, fault: BackingFault) -> Error {
         let before = self.owned_bytes();
         self.planes.iter_mut().for_each(|plane| plane.doubt_growth(target));
-        // Its failure is no news: the growth is reported, and the doubt is kept.
+        // If this fails too, the doubt is kept; the caller gets the growth's error anyhow.
         let _ = self.resolve_doubts();
         match self.owned_bytes().saturating_sub(before) {
             0 => fault.into(),
