@@ -16,7 +16,7 @@ fn main() -> Result<(), Error> {
 
 pub(crate) fn serve(registry: &str) -> Result<GovernorSnapshot, Error> {
     let host = Host::load(registry)?;
-    let backing = host.find(&Requirements::growable().tier(Tier::Host).host_access())?;
+    let backing = host.find(&Requirements::growable().tier(Tier::Host).copies())?;
 
     // Address space for the longest context; not a byte is committed or leased yet.
     let spec = BufferSpec::new(CONTEXT * ROW).growth(GrowthPolicy::Step(64 << 10));
@@ -30,9 +30,7 @@ pub(crate) fn serve(registry: &str) -> Result<GovernorSnapshot, Error> {
             Err(error) => return Err(error),
         }
         for plane in 0..PLANES {
-            let bytes = cache.plane_mut(plane)?;
-            let newest = bytes.len() - 256;
-            bytes[newest..].fill(7); // where attention would write
+            cache.fill(plane, (token - 1) * ROW, ROW, 7)?; // attention writes there itself
         }
     }
     assert_eq!(cache.base(14), keys_of_layer_7);

@@ -1,8 +1,7 @@
 //! The one error of the library: opaque, with a kind to act on and words for people.
 //!
 //! Each stage has a small enum of its own here, or beside its code where it holds places in a text; this file puts them
-//! behind one type. Texts say what failed,
-//! why (seen, wanted) and what to do.
+//! behind one type. Texts say what failed, why (seen, wanted) and what to do.
 
 mod admission;
 mod backing;

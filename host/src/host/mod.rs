@@ -13,8 +13,8 @@
 //! * `entry`, `report`: what became of each entry, stage by stage.
 //! * `find`: the choice of a backing by what it must offer.
 //!
-//! A [`Host`] owns its governor and its backings. A backing lives until the host and the last buffer, prefix and prefix cache on it are gone;
-//! then it is destroyed. Libraries are never unloaded. Any thread may use a host.
+//! A [`Host`] owns its governor and its backings. A backing lives until the host and the last buffer, prefix and prefix
+//! cache on it are gone; then it is destroyed. Libraries are never unloaded. Any thread may use a host.
 
 mod assembly;
 mod builder;
