@@ -1,6 +1,5 @@
 //! Why a command did not do what was asked, and the exit status that says so.
 
-use crate::output;
 use std::fmt;
 use std::process::ExitCode;
 
@@ -22,14 +21,18 @@ impl Failure {
         Self::Unusable(why.to_string())
     }
 
-    /// Says it, and answers the exit status.
-    pub(crate) fn report(self) -> ExitCode {
-        let (text, status) = match self {
-            Self::DoesNotHold(text) => (text, 1),
-            Self::Unusable(text) => (text, 2),
-        };
-        output::say(&format!("leasehold: {text}"));
-        ExitCode::from(status)
+    pub(crate) fn exit_status(&self) -> ExitCode {
+        ExitCode::from(match self {
+            Self::DoesNotHold(_) => 1,
+            Self::Unusable(_) => 2,
+        })
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (Self::DoesNotHold(text) | Self::Unusable(text)) = self;
+        formatter.write_str(text)
     }
 }
 

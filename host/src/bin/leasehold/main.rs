@@ -27,7 +27,10 @@ fn main() -> ExitCode {
     output::start_log();
     match run(arguments) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => failure.report(),
+        Err(failure) => {
+            output::say(&format!("leasehold: {failure}"));
+            failure.exit_status()
+        }
     }
 }
 

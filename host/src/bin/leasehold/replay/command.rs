@@ -2,9 +2,10 @@
 
 use super::arguments::ReplayArguments;
 use super::layout::unshared;
+use super::options::ReplayOptions;
 use super::outcome::{Run, RunSummary};
 use super::report::{ReportFile, page};
-use super::scheduler::{ReplayOptions, replay};
+use super::scheduler::replay;
 use super::setup::Setup;
 use super::store::CacheStore;
 use super::strategy::{ReallocatedStore, ReservedStore, Setting, SharingStore, StrategyName, Touch};

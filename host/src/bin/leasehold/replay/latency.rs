@@ -16,7 +16,7 @@ const LONGEST_NS: u64 = 3_600_000_000_000;
 pub(crate) struct GrowthLatency {
     /// Calls that gave room; refused ones are not counted.
     pub(crate) calls: u64,
-    /// To three significant figures, as is `p99_ns`.
+    /// As near as the timer's significant figures, as is `p99_ns`.
     pub(crate) p50_ns: u64,
     pub(crate) p99_ns: u64,
     /// Exact.
@@ -24,17 +24,19 @@ pub(crate) struct GrowthLatency {
 }
 
 /// Collects the times of growth calls.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct GrowthTimer {
     histogram: Histogram<u64>,
     max_ns: u64,
 }
 
 impl GrowthTimer {
+    /// With quantiles to so many significant figures.
+    ///
     /// # Errors
     /// None in practice: the bounds are constants that the histogram takes.
-    pub(super) fn new() -> Result<Self, CreationError> {
-        Ok(Self { histogram: Histogram::new_with_max(LONGEST_NS, 3)?, max_ns: 0 })
+    pub(super) fn new(significant_figures: u8) -> Result<Self, CreationError> {
+        Ok(Self { histogram: Histogram::new_with_max(LONGEST_NS, significant_figures)?, max_ns: 0 })
     }
 
     pub(super) fn latency(&self) -> GrowthLatency {
@@ -53,6 +55,13 @@ impl GrowthTimer {
         self.histogram.saturating_record(nanoseconds);
         self.max_ns = self.max_ns.max(nanoseconds);
     }
+
+    /// Takes over what another one of as many figures collected.
+    pub(super) fn merge(&mut self, other: &Self) {
+        // The bounds of both are the same, so that every value fits.
+        let _ = self.histogram.add(&other.histogram);
+        self.max_ns = self.max_ns.max(other.max_ns);
+    }
 }
 
 #[cfg(test)]
@@ -61,7 +70,7 @@ mod tests {
 
     #[test]
     fn quantiles_are_of_what_was_recorded() {
-        let mut timer = GrowthTimer::new().unwrap();
+        let mut timer = GrowthTimer::new(3).unwrap();
         for microseconds in 1..=100 {
             timer.record(Duration::from_micros(microseconds));
         }
@@ -73,12 +82,12 @@ mod tests {
 
     #[test]
     fn without_a_call_all_is_0() {
-        assert_eq!(GrowthTimer::new().unwrap().latency(), GrowthLatency::default());
+        assert_eq!(GrowthTimer::new(3).unwrap().latency(), GrowthLatency::default());
     }
 
     #[test]
     fn a_call_past_the_longest_keeps_its_exact_maximum() {
-        let mut timer = GrowthTimer::new().unwrap();
+        let mut timer = GrowthTimer::new(3).unwrap();
         timer.record(Duration::from_secs(7200));
         assert_eq!(timer.latency().max_ns, 7_200_000_000_000);
     }

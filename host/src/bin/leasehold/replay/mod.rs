@@ -27,6 +27,7 @@ mod footprint;
 mod geometry;
 mod latency;
 mod layout;
+mod options;
 mod outcome;
 mod prefix;
 mod report;

@@ -40,28 +40,17 @@ mod state;
 mod tests;
 
 use std::collections::VecDeque;
-use std::num::NonZeroUsize;
 use std::time::Duration;
 
 use self::answer::{Answer, answered, done};
 use self::state::{Running, Waiting};
+use super::options::ReplayOptions;
 use super::outcome::RunSummary;
 use super::store::CacheStore;
 use super::tally::Tally;
 use super::trace::Request;
 
 pub(crate) use self::answer::ReplayError;
-
-/// How to replay.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct ReplayOptions {
-    /// The virtual time in which each running request generates one token.
-    pub(crate) step: Duration,
-    /// The most requests that run at once; `None` leaves it to the store.
-    pub(crate) max_running: Option<NonZeroUsize>,
-    /// What one token needs, for the ideal that owned bytes are held against.
-    pub(crate) bytes_per_token: u64,
-}
 
 /// Replays `requests`, sorted by arrival, over `store`. `progress` hears of every request that
 /// ends, as the number that have ended and the number of all.

@@ -4,13 +4,16 @@
 
 use super::footprint::Footprint;
 use super::latency::GrowthTimer;
+use super::options::ReplayOptions;
 use super::outcome::{RefusedRequest, RunSummary};
 use super::prefix::PrefixUse;
-use super::scheduler::ReplayOptions;
 use super::timeline::{Held, TimelineRecorder};
 use super::trace::Request;
 use hdrhistogram::CreationError;
 use std::time::{Duration, Instant};
+
+/// Quantiles to within a thousandth.
+const SIGNIFICANT_FIGURES: u8 = 3;
 
 /// See the module.
 pub(super) struct Tally<'run> {
@@ -35,7 +38,7 @@ impl<'run> Tally<'run> {
     ) -> Result<Self, CreationError> {
         Ok(Self {
             footprint: Footprint::new(options.bytes_per_token),
-            growth: GrowthTimer::new()?,
+            growth: GrowthTimer::new(SIGNIFICANT_FIGURES)?,
             timeline: TimelineRecorder::new(options.step)?,
             progress,
             requests: count(requests),

@@ -7,8 +7,8 @@
 //!
 //! Nothing runs in a bucket without a step: the scheduler's clock jumps over idle time only.
 
-use super::latency::GrowthLatency;
-use hdrhistogram::{CreationError, Histogram};
+use super::latency::{GrowthLatency, GrowthTimer};
+use hdrhistogram::CreationError;
 use std::time::Duration;
 
 /// About as many as a chart has pixels for; even, so that neighbours pair up.
@@ -17,8 +17,6 @@ const MOST_BUCKETS: usize = 512;
 const SHORTEST: Duration = Duration::from_millis(1);
 /// Quantiles to within a sixteenth, which no chart shows, at five kilobytes a bucket.
 const SIGNIFICANT_FIGURES: u8 = 1;
-/// A call that takes longer counts as this long among the quantiles; the maximum is exact.
-const LONGEST_NS: u64 = 3_600_000_000_000;
 
 /// What a run held at once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -57,15 +55,14 @@ pub(super) struct TimelineRecorder {
     buckets: Vec<Bucket>,
     width: Duration,
     /// To make others from.
-    empty: Histogram<u64>,
+    empty: GrowthTimer,
 }
 
 #[derive(Clone, Debug, Default)]
 struct Bucket {
     most: Held,
     /// Made for the first growth call: idle time costs no memory.
-    growth: Option<Histogram<u64>>,
-    slowest_ns: u64,
+    growth: Option<GrowthTimer>,
 }
 
 impl TimelineRecorder {
@@ -74,7 +71,7 @@ impl TimelineRecorder {
     /// # Errors
     /// None in practice: the bounds of histograms are constants.
     pub(super) fn new(step: Duration) -> Result<Self, CreationError> {
-        let empty = Histogram::new_with_max(LONGEST_NS, SIGNIFICANT_FIGURES)?;
+        let empty = GrowthTimer::new(SIGNIFICANT_FIGURES)?;
         let width = step.max(SHORTEST);
         Ok(Self { buckets: vec![Bucket::default()], width, empty })
     }
@@ -98,18 +95,16 @@ impl TimelineRecorder {
 
     /// Allocates for the first call of a bucket only.
     pub(super) fn record_growth(&mut self, elapsed: Duration) {
-        let Some(bucket) = self.buckets.last_mut() else {
-            return;
-        };
-        let nanoseconds = u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX);
-        bucket.growth.get_or_insert_with(|| self.empty.clone()).saturating_record(nanoseconds);
-        bucket.slowest_ns = bucket.slowest_ns.max(nanoseconds);
+        if let Some(bucket) = self.buckets.last_mut() {
+            bucket.growth.get_or_insert_with(|| self.empty.clone()).record(elapsed);
+        }
     }
 
     pub(super) fn timeline(&self) -> Timeline {
         let starts = (0..).map(|bucket| self.width.saturating_mul(bucket));
         let points = starts.zip(&self.buckets);
-        let points = points.map(|(at, bucket)| TimePoint { at, most: bucket.most, growth: bucket.growth() });
+        let growth = |bucket: &Bucket| bucket.growth.as_ref().map(GrowthTimer::latency);
+        let points = points.map(|(at, bucket)| TimePoint { at, most: bucket.most, growth: growth(bucket) });
         Timeline { width: self.width, points: points.collect() }
     }
 
@@ -135,25 +130,11 @@ impl TimelineRecorder {
 impl Bucket {
     fn merge(&mut self, later: Self) {
         self.most = self.most.or_more(later.most);
-        self.slowest_ns = self.slowest_ns.max(later.slowest_ns);
         match (&mut self.growth, later.growth) {
-            // The bounds of both are the same, so that every value fits.
-            (Some(growth), Some(more)) => _ = growth.add(more),
+            (Some(growth), Some(more)) => growth.merge(&more),
             (growth @ None, more) => *growth = more,
             (Some(_), None) => {}
         }
-    }
-
-    fn growth(&self) -> Option<GrowthLatency> {
-        let histogram = self.growth.as_ref()?;
-        // A quantile is the top of its bucket, which may lie above the largest value.
-        let quantile = |q| histogram.value_at_quantile(q).min(self.slowest_ns);
-        Some(GrowthLatency {
-            calls: histogram.len(),
-            p50_ns: quantile(0.50),
-            p99_ns: quantile(0.99),
-            max_ns: self.slowest_ns,
-        })
     }
 }
 

@@ -1,6 +1,7 @@
 //! What holds for every trace, budget and limit: random ones against plain arithmetic.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
 
 use proptest::prelude::*;
 

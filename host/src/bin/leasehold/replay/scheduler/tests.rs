@@ -1,6 +1,7 @@
 //! The rules of the scheduler, one by one, over a store that counts.
 
 use std::cell::RefCell;
+use std::num::NonZeroUsize;
 
 use super::super::counting_store::CountingStore;
 use super::super::outcome::RefusedRequest;

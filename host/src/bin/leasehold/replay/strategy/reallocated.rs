@@ -6,7 +6,7 @@
 
 use super::super::store::{CacheStore, StoreError};
 use super::plane::Touch;
-use super::setting::{Setting, store_error};
+use super::setting::Setting;
 use leasehold::{Allocation, AllocationSpec, Error, MemoryRole};
 
 /// A store of reallocated caches.
@@ -66,8 +66,8 @@ impl CacheStore for ReallocatedStore<'_> {
             return Ok(());
         }
         let doubled = cache.capacity_tokens.saturating_mul(2).min(self.setting.context).max(tokens);
-        let mut planes = self.allocate(doubled).map_err(|error| store_error(&error))?;
-        self.copy(&cache.planes, &mut planes).map_err(|error| store_error(&error))?;
+        let mut planes = self.allocate(doubled)?;
+        self.copy(&cache.planes, &mut planes)?;
         *cache = ReallocatedCache { planes, capacity_tokens: doubled };
         Ok(())
     }

@@ -2,7 +2,7 @@
 
 use super::super::store::{CacheStore, StoreError};
 use super::plane::Touch;
-use super::setting::{Setting, store_error};
+use super::setting::Setting;
 use leasehold::{Address, BufferSet, BufferSpec, GrowthPolicy};
 
 /// When the context is committed.
@@ -63,14 +63,14 @@ impl CacheStore for ReservedStore<'_> {
             Commitment::AsItGrows(growth) => spec.growth(growth),
             Commitment::UpFront => spec,
         };
-        let planes = host.buffer_set(backing, *planes, &spec).map_err(|error| store_error(&error))?;
+        let planes = host.buffer_set(backing, *planes, &spec)?;
         let bases = ReservedCache::bases_of(&planes);
         Ok(ReservedCache { planes, bases })
     }
 
     fn grow(&mut self, cache: &mut ReservedCache, tokens: u64) -> Result<(), StoreError> {
         let bytes = self.setting.plane_bytes(self.tokens_to_commit(tokens));
-        cache.planes.grow_to(bytes).map_err(|error| store_error(&error))
+        Ok(cache.planes.grow_to(bytes)?)
     }
 
     fn fill(&mut self, cache: &mut ReservedCache, from: u64, to: u64) -> Result<(), StoreError> {

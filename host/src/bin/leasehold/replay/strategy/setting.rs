@@ -76,17 +76,13 @@ impl<'run> Setting<'run> {
 }
 
 impl From<Error> for StoreError {
+    /// A refusal that making room may help with is no reason to stop.
     fn from(error: Error) -> Self {
-        store_error(&error)
-    }
-}
-
-/// A refusal that making room may help with is no reason to stop.
-pub(crate) fn store_error(error: &Error) -> StoreError {
-    match error.kind() {
-        ErrorKind::TierExhausted | ErrorKind::OutOfMemory | ErrorKind::AddressSpaceExhausted => {
-            StoreError::Exhausted(error.to_string())
+        match error.kind() {
+            ErrorKind::TierExhausted | ErrorKind::OutOfMemory | ErrorKind::AddressSpaceExhausted => {
+                Self::Exhausted(error.to_string())
+            }
+            _ => Self::Broken(error.to_string()),
         }
-        _ => StoreError::Broken(error.to_string()),
     }
 }

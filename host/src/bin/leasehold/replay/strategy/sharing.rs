@@ -10,7 +10,7 @@ use super::super::store::{CacheStore, StoreError};
 use super::super::trace::Request;
 use super::plane::Touch;
 use super::rows::Rows;
-use super::setting::{Setting, store_error};
+use super::setting::Setting;
 use leasehold::{
     Address, BlockHash, BufferSet, BufferSpec, Error, FoundPrefix, GrowthPolicy, PrefixCache, PrefixCacheSpec,
     PrefixPart, PrefixSpec, SharedPrefix,
@@ -181,7 +181,7 @@ impl CacheStore for SharingStore<'_> {
     fn open(&mut self) -> Result<SharingCache, StoreError> {
         let Setting { host, backing, planes, context, .. } = &self.setting;
         let spec = BufferSpec::new(self.setting.plane_bytes(*context)).growth(self.growth);
-        let planes = host.buffer_set(backing, *planes, &spec).map_err(|error| store_error(&error))?;
+        let planes = host.buffer_set(backing, *planes, &spec)?;
         let bases = bases_of(&planes);
         Ok(SharingCache { planes, bases, line: None, shared_tokens: 0, hash_ids: Vec::new() })
     }
@@ -202,7 +202,7 @@ impl CacheStore for SharingStore<'_> {
         if cache.planes.committed() != before {
             self.note_mapped(before, cache.planes.committed());
         }
-        grown.map_err(|error| store_error(&error))
+        Ok(grown?)
     }
 
     fn fill(&mut self, cache: &mut SharingCache, from: u64, to: u64) -> Result<(), StoreError> {
