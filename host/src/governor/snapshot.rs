@@ -22,7 +22,7 @@ pub struct DomainSnapshot {
     /// What is used: the sum of all live leases.
     pub used_bytes: u64,
     /// The most that ever was used at once, or since [`Governor::restart_peak`](crate::Governor::restart_peak). What was
-    /// charged for an attempt that failed is not counted.
+    /// charged for an attempt that failed is not counted, unless the attempt may have taken it.
     pub peak_bytes: u64,
 }
 

@@ -146,12 +146,34 @@ fn a_request_that_can_never_fit_is_counted_and_named() {
     let lines = "{\"timestamp\": 0, \"input_length\": 90000, \"output_length\": 1, \"hash_ids\": []}\n\
                  {\"timestamp\": 5, \"input_length\": 64, \"output_length\": 1, \"hash_ids\": [1]}\n";
     fs::write(&trace, lines).unwrap();
-    let output = leasehold(folder.path(), &["replay", "trace.jsonl", "--strategy", "leasehold"]);
-    assert_eq!(output.status.code(), Some(0), "{output:?}");
-    assert!(stdout(&output).contains("request of line 1 refused: 90001 tokens are more than the context of 32768"));
+    for json in [&[][..], &["--json"]] {
+        let output = leasehold(folder.path(), &[&["replay", "trace.jsonl", "--strategy", "leasehold"], json].concat());
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        let refused =
+            "host-mmap, leasehold: request of line 1 refused: 90001 tokens are more than the context of 32768";
+        assert!(stderr(&output).contains(refused), "{output:?}");
+    }
 
     let output = leasehold(folder.path(), &["replay", "trace.jsonl", "--strategy", "leasehold", "--max-context", "10"]);
     assert_eq!(output.status.code(), Some(1), "nothing admitted: {output:?}");
+}
+
+#[test]
+fn what_is_for_the_synthetic_workload_alone_is_refused_with_a_trace() {
+    let (folder, _) = registry(HOST_MMAP);
+    for flag in ["--seed", "--mean-prompt", "--mean-output", "--rate"] {
+        let output = leasehold(folder.path(), &["replay", "trace.jsonl", flag, "5"]);
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        assert!(stderr(&output).contains(flag) && stderr(&output).contains("cannot be used with"), "{output:?}");
+    }
+}
+
+#[test]
+fn a_backing_that_nobody_knows_is_a_mistake_in_what_was_asked() {
+    let (folder, _) = registry(HOST_MMAP);
+    let output = leasehold(folder.path(), &["replay", "--backing", "nope"]);
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    assert!(stderr(&output).contains("no backing is called \"nope\": there are host-mmap"), "{output:?}");
 }
 
 #[test]

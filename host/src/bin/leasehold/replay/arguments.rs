@@ -43,7 +43,7 @@ pub(crate) struct ReplayArguments {
 
     /// The budget of the backing's domain; default: 512 MiB for the synthetic workload, 4 GiB for a trace, or the
     /// registry file's where that is less
-    #[arg(long, value_name = "BYTES", value_parser = size)]
+    #[arg(long, value_name = "BYTES", value_parser = size, allow_negative_numbers = true)]
     pub(super) budget: Option<ByteSize>,
 
     /// The backing; may be given more than once; default: the one of the highest priority that fits
@@ -71,19 +71,19 @@ pub(crate) struct ReplayArguments {
     pub(super) requests: Option<u64>,
 
     /// The synthetic workload's seed
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, conflicts_with = "trace", default_value_t = 1)]
     pub(super) seed: u64,
 
     /// The synthetic workload's mean prompt, in tokens
-    #[arg(long, default_value_t = 512.0, value_name = "TOKENS")]
+    #[arg(long, conflicts_with = "trace", default_value_t = 512.0, value_name = "TOKENS")]
     pub(super) mean_prompt: f64,
 
     /// The synthetic workload's mean output, in tokens
-    #[arg(long, default_value_t = 192.0, value_name = "TOKENS")]
+    #[arg(long, conflicts_with = "trace", default_value_t = 192.0, value_name = "TOKENS")]
     pub(super) mean_output: f64,
 
     /// The synthetic workload's requests a second
-    #[arg(long, default_value_t = 20.0, value_name = "N")]
+    #[arg(long, conflicts_with = "trace", default_value_t = 20.0, value_name = "N")]
     pub(super) rate: f64,
 
     /// Commit memory, but don't write the tokens' rows or check them

@@ -5,6 +5,7 @@ use super::layout::unshared;
 use super::options::ReplayOptions;
 use super::outcome::{Run, RunSummary};
 use super::report::{ReportFile, page};
+use super::results;
 use super::scheduler::replay;
 use super::setup::Setup;
 use super::store::CacheStore;
@@ -39,7 +40,9 @@ pub(crate) fn run(registry: Option<PathBuf>, arguments: &ReplayArguments) -> Res
     let mut runs = Vec::new();
     let outcome = run_all(&host, &backings, &trace, arguments, &mut runs);
     // What was measured before a failure is not lost.
-    print(&setup, &runs, arguments)?;
+    if !runs.is_empty() {
+        print(&setup, &runs, arguments)?;
+    }
     if let Some(report) = report {
         write_report(report, &setup, &runs)?;
     }
@@ -113,7 +116,7 @@ fn host(
         let shares = trace.has_prefixes() || arguments.strategy.contains(&StrategyName::Sharing);
         vec![find(&host, requirements, shares)?]
     } else {
-        arguments.backing.iter().map(|name| host.backing(name)).collect::<Result<_, _>>()?
+        arguments.backing.iter().map(|name| named(&host, name)).collect::<Result<_, _>>()?
     };
     let most = if arguments.trace.is_none() { SYNTHETIC_BUDGET_BYTES } else { TRACE_BUDGET_BYTES };
     for domain in backings.iter().map(BackingHandle::domain) {
@@ -122,6 +125,12 @@ fn host(
         host.governor().set_limit(domain, budget)?;
     }
     Ok((host, backings))
+}
+
+/// A name that no backing has is a mistake in what was asked.
+fn named(host: &Host, name: &str) -> Result<BackingHandle, Failure> {
+    let is_known = host.backings().iter().any(|report| report.name == name);
+    host.backing(name).map_err(|error| if is_known { error.into() } else { Failure::unusable(error) })
 }
 
 /// The best backing that fits; where something is to be shared, the best that can share it.
@@ -233,8 +242,10 @@ fn serve<S: CacheStore>(
 
 fn print(setup: &Setup, runs: &[Run], arguments: &ReplayArguments) -> Result<(), Failure> {
     if arguments.json {
-        output::print_json(&ReplayReport::new(setup, runs))
+        output::print_json(&ReplayReport::new(setup, runs))?;
     } else {
-        output::print(&table::text(setup, runs))
+        output::print(&table::text(setup, runs))?;
     }
+    results::refusals(setup, runs).iter().for_each(|refusal| output::say(&output::clean(refusal)));
+    Ok(())
 }

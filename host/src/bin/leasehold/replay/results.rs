@@ -2,6 +2,7 @@
 
 use super::outcome::{RefusedRequest, Run};
 use super::setup::Setup;
+use super::strategy::StrategyName;
 use bytesize::ByteSize;
 use std::time::Duration;
 
@@ -25,6 +26,10 @@ const HEADER: &[&str] = &[
 ];
 /// More columns, where prompts can be told to begin alike.
 const PREFIX_HEADER: &[&str] = &["hit tokens", "not stored twice"];
+const KEPT_PREFIXES: &str =
+    "sharing keeps what no running request maps until the budget runs short: it is owned, and so counts as waste";
+/// What stands where nothing was timed.
+const NONE: &str = "–";
 /// Columns of words; all after them hold figures.
 pub(super) const WORDS: usize = 2;
 
@@ -45,7 +50,10 @@ fn prefix_bound(setup: &Setup) -> Option<String> {
 pub(super) fn row(setup: &Setup, run: &Run) -> Vec<String> {
     let Run { backing, strategy, summary } = run;
     let bytes = |bytes: u64| ByteSize::b(bytes).display().iec().to_string();
-    let time = |nanoseconds: u64| format!("{:.1?}", Duration::from_nanos(nanoseconds));
+    let time = |nanoseconds: u64| match summary.growth.calls {
+        0 => NONE.to_owned(),
+        _ => format!("{:.1?}", Duration::from_nanos(nanoseconds)),
+    };
     let mut row = vec![
         backing.clone(),
         strategy.to_string(),
@@ -67,23 +75,26 @@ pub(super) fn row(setup: &Setup, run: &Run) -> Vec<String> {
     row
 }
 
-/// What holds whatever the runs: what can be shared on each backing, and what the trace's prompts have in common.
-pub(super) fn remarks(setup: &Setup) -> Vec<String> {
+/// What a reader of the figures has to know: what can be shared on each backing, what the trace's prompts have in common,
+/// and what sharing keeps.
+pub(super) fn remarks(setup: &Setup, runs: &[Run]) -> Vec<String> {
     let backings = setup.backings.iter();
     let sharing = backings.filter_map(|one| Some(format!("{}: {}", one.name, one.sharing.as_ref()?)));
-    sharing.chain(prefix_bound(setup)).collect()
+    let keeps = runs.iter().any(|run| run.strategy == StrategyName::Sharing).then(|| KEPT_PREFIXES.to_owned());
+    sharing.chain(prefix_bound(setup)).chain(keeps).collect()
 }
 
 /// Who was refused, and why.
-pub(super) fn refusals(runs: &[Run]) -> Vec<String> {
-    runs.iter().flat_map(refusals_of).collect()
+pub(super) fn refusals(setup: &Setup, runs: &[Run]) -> Vec<String> {
+    let place = if setup.trace.is_some() { "request of line" } else { "request" };
+    runs.iter().flat_map(|run| refusals_of(run, place)).collect()
 }
 
-fn refusals_of(Run { strategy, summary, .. }: &Run) -> Vec<String> {
+fn refusals_of(Run { backing, strategy, summary }: &Run, place: &str) -> Vec<String> {
     let refused = &summary.refused;
     let named = refused.iter().take(NAMED_REFUSALS);
     let named =
-        named.map(|RefusedRequest { line, reason }| format!("{strategy}: request of line {line} refused: {reason}"));
+        named.map(|RefusedRequest { line, reason }| format!("{backing}, {strategy}: {place} {line} refused: {reason}"));
     let more = refused.len().saturating_sub(NAMED_REFUSALS);
-    named.chain((more > 0).then(|| format!("{strategy}: {more} more requests refused"))).collect()
+    named.chain((more > 0).then(|| format!("{backing}, {strategy}: {more} more requests refused"))).collect()
 }

@@ -12,7 +12,6 @@ pub(super) fn text(setup: &Setup, runs: &[Run]) -> String {
         table.add_row(results::row(setup, run));
     }
     let mut lines = vec![format!("trace: {}, {} requests", setup.format, setup.requests), table.to_string()];
-    lines.extend(results::remarks(setup).iter().map(|remark| output::clean(remark)));
-    lines.extend(results::refusals(runs));
+    lines.extend(results::remarks(setup, runs).iter().map(|remark| output::clean(remark)));
     lines.join("\n")
 }

@@ -75,7 +75,7 @@ fn outcome(setup: &Setup, runs: &[Run]) -> String {
     };
     let header = results::header(setup).into_iter().map(str::to_owned).collect();
     let rows: Vec<_> = runs.iter().map(|run| cells("td", results::row(setup, run))).collect();
-    let remarks = results::remarks(setup).into_iter().chain(results::refusals(runs));
+    let remarks = results::remarks(setup, runs).into_iter().chain(results::refusals(setup, runs));
     let remarks: Vec<_> = remarks.map(|remark| format!("<li>{}</li>", escape(&remark))).collect();
     format!(
         "<h2>Results</h2>\n<div class=\"wide\">\n<table>\n<thead>{}</thead>\n<tbody>\n{}\n</tbody>\n</table>\n</div>\n\
@@ -151,8 +151,8 @@ mod tests {
         let run = Run { backing: HOSTILE.to_owned(), strategy: StrategyName::Leasehold, summary };
         let page = page(&setup, &[run]).unwrap();
         assert!(!page.contains("<script") && !page.contains('\u{1b}'), "{page}");
-        // Title, heading, model, backing; row, remark (its name too), refusal, section.
-        assert_eq!(page.matches(ESCAPED).count(), 9, "{page}");
+        // Title, heading, model, backing; row, remark and refusal (the backing's name in both), section.
+        assert_eq!(page.matches(ESCAPED).count(), 10, "{page}");
     }
 
     #[test]

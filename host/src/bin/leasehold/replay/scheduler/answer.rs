@@ -6,11 +6,9 @@ use super::super::trace::Request;
 /// A run that was stopped, because the store can't go on.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub(crate) enum ReplayError {
-    #[error(
-        "replay: stopped at {act} the cache of the request on line {line}: {reason}; mend the store, then run again"
-    )]
+    #[error("replay: stopped at {act} the cache of the request on line {line}: {reason}")]
     Broken { act: &'static str, line: u64, reason: String },
-    #[error("replay: stopped at closing an unused cache: {reason}; mend the store, then run again")]
+    #[error("replay: stopped at closing an unused cache: {reason}")]
     BrokenSpare { reason: String },
     #[error("replay: no histogram for growth times: {0}; report this as a fault of the program")]
     Histogram(hdrhistogram::CreationError),

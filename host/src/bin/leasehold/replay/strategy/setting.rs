@@ -3,6 +3,7 @@
 use super::super::store::StoreError;
 use super::plane::Touch;
 use super::rows::Rows;
+use bytesize::ByteSize;
 use leasehold::{BackingHandle, CacheGeometry, DomainSnapshot, Error, ErrorKind, Governor, Host};
 
 /// What all strategies of one run share.
@@ -57,7 +58,8 @@ impl<'run> Setting<'run> {
         let needed = plane_bytes.checked_next_multiple_of(unit).unwrap_or(u64::MAX).saturating_mul(planes);
         let limit = self.books().map_or(0, |books| books.limit_bytes);
         if needed > limit {
-            return Err(format!("needs {needed} bytes for {tokens} tokens, the budget is {limit}; raise --budget"));
+            let [needed, limit] = [needed, limit].map(|bytes| ByteSize::b(bytes).display().iec());
+            return Err(format!("needs {needed} for {tokens} tokens, the budget is {limit}; raise --budget"));
         }
         Ok(())
     }
