@@ -1,0 +1,137 @@
+//! A budget that runs short: who is asked to give, for how much, in what order, and what the books make of the answers.
+
+mod answers;
+mod asking;
+mod nested;
+mod parked;
+mod registration;
+mod threads;
+
+use leasehold::{
+    BackingHandle, Domain, Error, Governor, Host, Lease, MemoryRole, Reclaim, ReclaimOrder, Registration, Shortfall,
+};
+use leasehold_plugin_api as api;
+use leasehold_tests::fault::{Books, Faults, FaultyBacking, host_mmap};
+use leasehold_tests::parking::ParkingBacking;
+use std::sync::{Arc, Mutex};
+
+const MIB: u64 = 1 << 20;
+const PAGE: u64 = 4 << 10;
+const ALL_BOOKS: [fn(api::HostServices) -> Books; 2] = [|_| Books::OfTheBuffers, Books::OfItsHost];
+
+fn governor(limit_bytes: u64) -> Governor {
+    Governor::with_limits([(Domain::Host, limit_bytes)]).unwrap()
+}
+
+fn used(governor: &Governor) -> u64 {
+    governor.snapshot().domain(Domain::Host).unwrap().used_bytes
+}
+
+fn lease(governor: &Governor, bytes: u64) -> Result<Lease, Error> {
+    governor.lease(Domain::Host, bytes, MemoryRole::KvCache)
+}
+
+fn faulty(limit_bytes: u64, books: fn(api::HostServices) -> Books) -> (Faults, Host, BackingHandle) {
+    let faults = Faults::new();
+    let host = faults.host_with(limit_bytes, books).unwrap();
+    let backing = host.backing("faulty").unwrap();
+    (faults, host, backing)
+}
+
+/// A host with a backing that keeps the books and parks what is decommitted, and one that does neither.
+fn parking(limit_bytes: u64) -> (Faults, Host, BackingHandle) {
+    let faults = Faults::new();
+    let steered = faults.clone();
+    let create = move |services: api::HostServices| -> Result<Box<dyn api::Backing>, api::BackingError> {
+        let parking = ParkingBacking::new(host_mmap(services)?, 0);
+        Ok(Box::new(FaultyBacking::new(Box::new(parking), &steered, Books::OfItsHost(services))))
+    };
+    let host = Host::builder()
+        .limit(Domain::Host, limit_bytes)
+        .with_backing("parking", create)
+        .with_backing("host-mmap", host_mmap)
+        .load()
+        .unwrap();
+    let backing = host.backing("parking").unwrap();
+    (faults, host, backing)
+}
+
+struct Answer<F>(F);
+
+impl<F: Fn(&Shortfall) -> u64 + Send + Sync> Reclaim for Answer<F> {
+    fn reclaim(&self, shortfall: &Shortfall) -> u64 {
+        (self.0)(shortfall)
+    }
+}
+
+fn register(
+    governor: &Governor,
+    order: ReclaimOrder,
+    answer: impl Fn(&Shortfall) -> u64 + Send + Sync + 'static,
+) -> Registration {
+    governor.on_pressure(Domain::Host, order, Arc::new(Answer(answer))).unwrap()
+}
+
+/// Who was asked, for how much, in order.
+#[derive(Clone, Default)]
+struct Asked(Arc<Mutex<Vec<(&'static str, u64)>>>);
+
+impl Asked {
+    /// Registers somebody who notes that it was asked and gives back at most `most` bytes of a lease at a time.
+    fn giver(
+        &self,
+        governor: &Governor,
+        name: &'static str,
+        order: ReclaimOrder,
+        held: Held,
+        most: u64,
+    ) -> Registration {
+        let asked = self.clone();
+        register(governor, order, move |shortfall| {
+            asked.note(name, shortfall.bytes);
+            held.give(shortfall.bytes.min(most))
+        })
+    }
+
+    /// Registers somebody who notes that it was asked and gives nothing.
+    fn miser(&self, governor: &Governor, name: &'static str, order: ReclaimOrder) -> Registration {
+        let asked = self.clone();
+        register(governor, order, move |shortfall| {
+            asked.note(name, shortfall.bytes);
+            0
+        })
+    }
+
+    fn note(&self, name: &'static str, bytes: u64) {
+        self.0.lock().unwrap().push((name, bytes));
+    }
+
+    fn take(&self) -> Vec<(&'static str, u64)> {
+        std::mem::take(&mut *self.0.lock().unwrap())
+    }
+
+    fn names(&self) -> Vec<&'static str> {
+        self.take().into_iter().map(|(name, _)| name).collect()
+    }
+}
+
+/// A lease that a reclaimer gives back from.
+#[derive(Clone)]
+struct Held(Arc<Mutex<Lease>>);
+
+impl Held {
+    fn new(governor: &Governor, bytes: u64) -> Self {
+        Self(Arc::new(Mutex::new(lease(governor, bytes).unwrap())))
+    }
+
+    fn give(&self, bytes: u64) -> u64 {
+        let mut lease = self.0.lock().unwrap();
+        let before = lease.bytes();
+        lease.shrink(bytes);
+        before - lease.bytes()
+    }
+
+    fn bytes(&self) -> u64 {
+        self.0.lock().unwrap().bytes()
+    }
+}
