@@ -1,0 +1,190 @@
+//! The call that found no memory: when it is made once more, and what a second failure leaves.
+
+use crate::{ALL_BOOKS, Asked, MIB, NO_MEMORY, PAGE, buffer, faulty, lease, used};
+use leasehold::{AllocationSpec, BufferSpec, Domain, ErrorKind, GrowthPolicy, Host, PrefixSpec, ReclaimOrder};
+use leasehold_plugin_api as api;
+use leasehold_tests::fault::{Call, Faults, Strikes, Under, linked_in};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+#[test]
+fn a_growth_that_finds_no_memory_has_others_give_what_it_wanted_and_is_tried_once_more() {
+    for books in ALL_BOOKS {
+        let (faults, host, backing) = faulty(books);
+        let asked = Asked::default();
+        let _first = asked.giver(&host, "first", lease(&host, 10 * PAGE), PAGE);
+        let _second = asked.giver(&host, "second", lease(&host, 10 * PAGE), u64::MAX);
+        let _third = asked.miser(&host, "third", ReclaimOrder::new());
+        let mut grows = buffer(&host, &backing);
+        grows.grow_to(PAGE).unwrap();
+        faults.plan(Call::Commit, 0, Strikes::Once, NO_MEMORY);
+        grows.grow_to(4 * PAGE).expect("there is memory after others gave");
+        assert_eq!(asked.take(), [("first", 3 * PAGE), ("second", 2 * PAGE)], "whoever was not needed was not asked");
+        assert_eq!((faults.count(Call::Commit), grows.committed()), (3, 4 * PAGE));
+        assert_eq!((used(&host), faults.held().owned_bytes), ((20 - 3 + 4) * PAGE, 4 * PAGE));
+    }
+}
+
+#[test]
+fn where_nothing_comes_back_the_call_is_not_repeated_whatever_was_said() {
+    for books in ALL_BOOKS {
+        let (faults, host, backing) = faulty(books);
+        let asked = Asked::default();
+        let _others = lease(&host, 9 * PAGE);
+        let mut grows = buffer(&host, &backing);
+        grows.grow_to(PAGE).unwrap();
+        let before = host.snapshot();
+        for askers in 0..3 {
+            let _misers: Vec<_> = (0..askers).map(|_| asked.miser(&host, "miser", ReclaimOrder::new())).collect();
+            let calls = faults.count(Call::Commit);
+            faults.plan(Call::Commit, 0, Strikes::Once, NO_MEMORY);
+            let refused = grows.grow_to(2 * PAGE).unwrap_err();
+            assert_eq!((refused.kind(), refused.is_exhausted()), (ErrorKind::OutOfMemory, true), "{refused}");
+            assert_eq!((faults.count(Call::Commit) - calls, asked.take().len()), (1, askers));
+            assert_eq!((grows.committed(), used(&host)), (PAGE, 10 * PAGE));
+        }
+        assert_eq!(host.snapshot(), before, "a refusal changes nothing");
+    }
+}
+
+#[test]
+fn a_second_failure_is_the_last_and_nothing_stays_charged() {
+    for books in ALL_BOOKS {
+        let (faults, host, backing) = faulty(books);
+        let asked = Asked::default();
+        let _held = asked.giver(&host, "held", lease(&host, 10 * PAGE), PAGE);
+        faults.plan(Call::Commit, 0, Strikes::Always, NO_MEMORY);
+        let mut grows = buffer(&host, &backing);
+        assert_eq!(grows.grow_to(3 * PAGE).unwrap_err().kind(), ErrorKind::OutOfMemory);
+        assert_eq!((faults.count(Call::Commit), asked.take()), (2, vec![("held", 3 * PAGE)]));
+        assert_eq!((grows.committed(), used(&host)), (0, 9 * PAGE), "what was given stays given");
+    }
+}
+
+#[test]
+fn allocations_and_prefixes_are_tried_once_more_too() {
+    for under in [Under::MMAP, Under::CHARGING_MMAP, Under::POOL] {
+        let faults = Faults::new();
+        let host = under.host(&faults, MIB);
+        let backing = host.backing("faulty").unwrap();
+        let asked = Asked::default();
+        let _held = asked.giver(&host, "held", lease(&host, 32 * PAGE), u64::MAX);
+        faults.plan(Call::Allocate, 0, Strikes::Once, NO_MEMORY);
+        let _made = host.allocate(&backing, &AllocationSpec::new(2 * PAGE)).expect("the holder gave");
+        assert_eq!((faults.count(Call::Allocate), asked.take()), (2, vec![("held", 2 * PAGE)]));
+        assert_eq!(used(&host), 32 * PAGE, "{under:?}");
+        if under.shares() {
+            faults.plan(Call::CreatePrefix, 0, Strikes::Once, NO_MEMORY);
+            let _prefix = host.prefix(&backing, &PrefixSpec::new(3 * PAGE).planes(2)).expect("the holder gave");
+            assert_eq!((faults.count(Call::CreatePrefix), asked.take()), (2, vec![("held", 6 * PAGE)]));
+            assert_eq!(used(&host), 32 * PAGE);
+        }
+    }
+}
+
+#[test]
+fn what_is_committed_ahead_is_worth_nobodys_memory_and_the_exact_size_is() {
+    for books in ALL_BOOKS {
+        let (faults, host, backing) = faulty(books);
+        let asked = Asked::default();
+        let _held = asked.giver(&host, "held", lease(&host, 10 * PAGE), u64::MAX);
+        let spec = BufferSpec::new(MIB).growth(GrowthPolicy::Step(8 * PAGE));
+        let mut ahead = host.buffer(&backing, &spec).unwrap();
+        faults.plan(Call::Commit, 0, Strikes::Once, NO_MEMORY);
+        ahead.grow_to(3 * PAGE).unwrap();
+        assert_eq!((asked.take(), faults.count(Call::Commit), ahead.committed()), (vec![], 2, 3 * PAGE));
+
+        let mut exact = host.buffer(&backing, &spec).unwrap();
+        (0..2).for_each(|nth| faults.plan(Call::Commit, nth, Strikes::Once, NO_MEMORY));
+        exact.grow_to(3 * PAGE).unwrap();
+        assert_eq!((asked.take(), faults.count(Call::Commit)), (vec![("held", 3 * PAGE)], 5));
+        assert_eq!(exact.committed(), 3 * PAGE);
+    }
+}
+
+/// Says once of each call that it has no memory, though it did what was asked.
+struct Lies {
+    inner: Box<dyn api::Backing>,
+    allocated: AtomicBool,
+    created: AtomicBool,
+}
+
+impl Lies {
+    fn create(services: api::HostServices) -> Result<Box<dyn api::Backing>, api::BackingError> {
+        let inner = linked_in("host-pool", &api::Options::new(), services)?;
+        Ok(Box::new(Self { inner, allocated: AtomicBool::new(false), created: AtomicBool::new(false) }))
+    }
+
+    fn sharing(&self) -> &dyn api::SharedMapping {
+        self.inner.as_shared_mapping().unwrap()
+    }
+}
+
+fn lie_once<T>(has_lied: &AtomicBool, made: T) -> Result<T, api::BackingError> {
+    let lie = api::BackingError::new(api::ErrorKind::OutOfMemory, "there is some");
+    if has_lied.swap(true, Ordering::AcqRel) { Ok(made) } else { Err(lie) }
+}
+
+impl api::Backing for Lies {
+    fn describe(&self) -> api::Description {
+        self.inner.describe()
+    }
+
+    fn accounting(&self) -> api::Accounting {
+        self.inner.accounting()
+    }
+
+    fn allocate(&self, request: &api::AllocateRequest) -> Result<api::Allocation, api::BackingError> {
+        lie_once(&self.allocated, self.inner.allocate(request)?)
+    }
+
+    fn release(&self, target: api::ReleaseTarget) -> api::ReleaseOutcome {
+        self.inner.release(target)
+    }
+
+    fn as_virtual_backing(&self) -> Option<&dyn api::VirtualBacking> {
+        self.inner.as_virtual_backing()
+    }
+
+    fn as_shared_mapping(&self) -> Option<&dyn api::SharedMapping> {
+        Some(self)
+    }
+}
+
+impl api::SharedMapping for Lies {
+    fn create_prefix(&self, request: &api::PrefixRequest) -> Result<api::Prefix, api::BackingError> {
+        lie_once(&self.created, self.sharing().create_prefix(request)?)
+    }
+
+    fn seal(&self, prefix: api::PrefixId) -> Result<(), api::BackingError> {
+        self.sharing().seal(prefix)
+    }
+
+    fn incremental_owned_bytes(&self, prefix: api::PrefixId) -> Result<u64, api::BackingError> {
+        self.sharing().incremental_owned_bytes(prefix)
+    }
+
+    fn map_prefix(&self, mappings: &[api::PrefixMapping]) -> Result<api::Change, api::BackingError> {
+        self.sharing().map_prefix(mappings)
+    }
+
+    fn unmap(&self, mappings: &[api::PrefixMapping]) -> Result<api::Change, api::BackingError> {
+        self.sharing().unmap(mappings)
+    }
+
+    fn release_prefix(&self, prefix: api::PrefixId) -> api::ReleaseOutcome {
+        self.sharing().release_prefix(prefix)
+    }
+}
+
+#[test]
+fn a_call_that_is_made_once_more_asks_for_something_new() {
+    let host = Host::builder().limit(Domain::Host, 4 * MIB).with_backing("lies", Lies::create).load().unwrap();
+    let backing = host.backing("lies").unwrap();
+    let asked = Asked::default();
+    let _held = asked.giver(&host, "held", lease(&host, MIB), u64::MAX);
+    let allocation = host.allocate(&backing, &AllocationSpec::new(64 << 10)).expect("the second one is its own");
+    let prefix = host.prefix(&backing, &PrefixSpec::new(64 << 10)).expect("the second one is its own");
+    assert_eq!(asked.take(), [("held", 64 << 10), ("held", 64 << 10)]);
+    drop((allocation, prefix));
+    host.backing("lies").expect("it is in service");
+}
