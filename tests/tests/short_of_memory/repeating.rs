@@ -1,10 +1,9 @@
 //! The call that found no memory: when it is made once more, and what a second failure leaves.
 
 use crate::{ALL_BOOKS, Asked, MIB, NO_MEMORY, PAGE, buffer, faulty, lease, used};
-use leasehold::{AllocationSpec, BufferSpec, Domain, ErrorKind, GrowthPolicy, Host, PrefixSpec, ReclaimOrder};
+use leasehold::{AllocationSpec, BufferSpec, ErrorKind, GrowthPolicy, PrefixSpec, ReclaimOrder};
 use leasehold_plugin_api as api;
-use leasehold_tests::fault::{Call, Faults, Strikes, Under, linked_in};
-use std::sync::atomic::{AtomicBool, Ordering};
+use leasehold_tests::fault::{Call, Fault, Faults, Strikes, Under};
 
 #[test]
 fn a_growth_that_finds_no_memory_has_others_give_what_it_wanted_and_is_tried_once_more() {
@@ -101,90 +100,19 @@ fn what_is_committed_ahead_is_worth_nobodys_memory_and_the_exact_size_is() {
     }
 }
 
-/// Says once of each call that it has no memory, though it did what was asked.
-struct Lies {
-    inner: Box<dyn api::Backing>,
-    allocated: AtomicBool,
-    created: AtomicBool,
-}
-
-impl Lies {
-    fn create(services: api::HostServices) -> Result<Box<dyn api::Backing>, api::BackingError> {
-        let inner = linked_in("host-pool", &api::Options::new(), services)?;
-        Ok(Box::new(Self { inner, allocated: AtomicBool::new(false), created: AtomicBool::new(false) }))
-    }
-
-    fn sharing(&self) -> &dyn api::SharedMapping {
-        self.inner.as_shared_mapping().unwrap()
-    }
-}
-
-fn lie_once<T>(has_lied: &AtomicBool, made: T) -> Result<T, api::BackingError> {
-    let lie = api::BackingError::new(api::ErrorKind::OutOfMemory, "there is some");
-    if has_lied.swap(true, Ordering::AcqRel) { Ok(made) } else { Err(lie) }
-}
-
-impl api::Backing for Lies {
-    fn describe(&self) -> api::Description {
-        self.inner.describe()
-    }
-
-    fn accounting(&self) -> api::Accounting {
-        self.inner.accounting()
-    }
-
-    fn allocate(&self, request: &api::AllocateRequest) -> Result<api::Allocation, api::BackingError> {
-        lie_once(&self.allocated, self.inner.allocate(request)?)
-    }
-
-    fn release(&self, target: api::ReleaseTarget) -> api::ReleaseOutcome {
-        self.inner.release(target)
-    }
-
-    fn as_virtual_backing(&self) -> Option<&dyn api::VirtualBacking> {
-        self.inner.as_virtual_backing()
-    }
-
-    fn as_shared_mapping(&self) -> Option<&dyn api::SharedMapping> {
-        Some(self)
-    }
-}
-
-impl api::SharedMapping for Lies {
-    fn create_prefix(&self, request: &api::PrefixRequest) -> Result<api::Prefix, api::BackingError> {
-        lie_once(&self.created, self.sharing().create_prefix(request)?)
-    }
-
-    fn seal(&self, prefix: api::PrefixId) -> Result<(), api::BackingError> {
-        self.sharing().seal(prefix)
-    }
-
-    fn incremental_owned_bytes(&self, prefix: api::PrefixId) -> Result<u64, api::BackingError> {
-        self.sharing().incremental_owned_bytes(prefix)
-    }
-
-    fn map_prefix(&self, mappings: &[api::PrefixMapping]) -> Result<api::Change, api::BackingError> {
-        self.sharing().map_prefix(mappings)
-    }
-
-    fn unmap(&self, mappings: &[api::PrefixMapping]) -> Result<api::Change, api::BackingError> {
-        self.sharing().unmap(mappings)
-    }
-
-    fn release_prefix(&self, prefix: api::PrefixId) -> api::ReleaseOutcome {
-        self.sharing().release_prefix(prefix)
-    }
-}
-
 #[test]
 fn a_call_that_is_made_once_more_asks_for_something_new() {
-    let host = Host::builder().limit(Domain::Host, 4 * MIB).with_backing("lies", Lies::create).load().unwrap();
-    let backing = host.backing("lies").unwrap();
+    let faults = Faults::new();
+    let host = faults.pool_host(4 * MIB, api::Options::new()).unwrap();
+    let backing = host.backing("faulty").unwrap();
+    for call in [Call::Allocate, Call::CreatePrefix] {
+        faults.plan(call, 0, Strikes::Once, Fault::Denied(api::ErrorKind::OutOfMemory));
+    }
     let asked = Asked::default();
     let _held = asked.giver(&host, "held", lease(&host, MIB), u64::MAX);
     let allocation = host.allocate(&backing, &AllocationSpec::new(64 << 10)).expect("the second one is its own");
     let prefix = host.prefix(&backing, &PrefixSpec::new(64 << 10)).expect("the second one is its own");
     assert_eq!(asked.take(), [("held", 64 << 10), ("held", 64 << 10)]);
     drop((allocation, prefix));
-    host.backing("lies").expect("it is in service");
+    host.backing("faulty").expect("it is in service");
 }
