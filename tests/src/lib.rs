@@ -3,6 +3,7 @@
 //! logs, where the plugins are, a backing that parks memory, a buffer that gives way, the simulated CUDA driver, and tests that run in a process of
 //! their own.
 
+pub mod asked;
 pub mod blocks;
 pub mod build;
 pub mod child;

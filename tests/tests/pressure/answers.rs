@@ -1,7 +1,8 @@
 //! What the books make of the answers.
 
-use crate::{Asked, Held, governor, lease, register, used};
+use crate::{Held, giver, governor, lease, used};
 use leasehold::{Domain, ReclaimOrder};
+use leasehold_tests::asked::{Asked, register};
 use leasehold_tests::log::Log;
 
 #[test]
@@ -32,7 +33,7 @@ fn whoever_says_that_it_gave_nothing_and_gave_is_not_believed_either() {
 fn a_refusal_tells_the_figures_after_the_last_answer() {
     let governor = governor(100);
     let (asked, held) = (Asked::default(), Held::new(&governor, 80));
-    let _held = asked.giver(&governor, "held", ReclaimOrder::new(), held, 20);
+    let _held = giver(&asked, &governor, "held", ReclaimOrder::new(), held, 20);
     let mut mine = lease(&governor, 10).unwrap();
     let figures = mine.grow(50).unwrap_err();
     assert_eq!((figures.used_bytes, figures.available_bytes(), mine.bytes()), (70, 30, 10));
@@ -42,12 +43,9 @@ fn a_refusal_tells_the_figures_after_the_last_answer() {
 fn whoever_panics_gave_nothing_and_the_next_is_asked() {
     let governor = governor(100);
     let (asked, held) = (Asked::default(), Held::new(&governor, 100));
-    let noting = asked.clone();
-    let _panics = register(&governor, ReclaimOrder::new().priority(1), move |shortfall| {
-        noting.note("panics", shortfall.bytes);
-        panic!("the cache is broken")
-    });
-    let _held = asked.giver(&governor, "held", ReclaimOrder::new(), held, u64::MAX);
+    let first = ReclaimOrder::new().priority(1);
+    let _panics = asked.register(&governor, "panics", first, |_| panic!("the cache is broken"));
+    let _held = giver(&asked, &governor, "held", ReclaimOrder::new(), held, u64::MAX);
     Log::during(|log| {
         for bytes in [10, 20] {
             let _granted = lease(&governor, bytes).expect("the other gives");
@@ -61,7 +59,7 @@ fn whoever_panics_gave_nothing_and_the_next_is_asked() {
 fn what_was_given_is_no_peak_and_what_failed_is_none() {
     let governor = governor(100);
     let (asked, held) = (Asked::default(), Held::new(&governor, 90));
-    let _held = asked.giver(&governor, "held", ReclaimOrder::new(), held, u64::MAX);
+    let _held = giver(&asked, &governor, "held", ReclaimOrder::new(), held, u64::MAX);
     let _granted = lease(&governor, 5).unwrap();
     assert_eq!(governor.snapshot().domain(Domain::Host).unwrap().peak_bytes, 95);
     let _more = lease(&governor, 50).unwrap();

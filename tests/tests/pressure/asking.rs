@@ -1,10 +1,11 @@
 //! What is asked for, and of whom.
 
-use crate::{ALL_BOOKS, Answer, Asked, Held, MIB, PAGE, faulty, governor, lease, register, used};
+use crate::{ALL_BOOKS, Held, MIB, PAGE, faulty, giver, governor, lease, miser, used};
 use leasehold::{
     AllocationSpec, BufferSpec, Domain, ErrorKind, Governor, GrowthPolicy, HolderId, MemoryRole, PrefixSpec,
     ReclaimOrder, Shortfall, StepScope,
 };
+use leasehold_tests::asked::{Answer, Asked, register};
 use leasehold_tests::plugins::Registry;
 use std::sync::{Arc, OnceLock};
 
@@ -13,9 +14,9 @@ fn each_is_asked_for_the_shortfall_which_falls_as_others_give() {
     let governor = governor(100);
     let (asked, order) = (Asked::default(), ReclaimOrder::new());
     let (first, second, third) = (Held::new(&governor, 50), Held::new(&governor, 30), Held::new(&governor, 10));
-    let _first = asked.giver(&governor, "first", order, first.clone(), 5);
-    let _second = asked.giver(&governor, "second", order, second.clone(), u64::MAX);
-    let _third = asked.giver(&governor, "third", order, third.clone(), u64::MAX);
+    let _first = giver(&asked, &governor, "first", order, first.clone(), 5);
+    let _second = giver(&asked, &governor, "second", order, second.clone(), u64::MAX);
+    let _third = giver(&asked, &governor, "third", order, third.clone(), u64::MAX);
     let granted = lease(&governor, 30).expect("others gave");
     assert_eq!(asked.take(), [("first", 90 + 30 - 100), ("second", 15)], "and whoever was not needed was not asked");
     assert_eq!((first.bytes(), second.bytes(), third.bytes(), granted.bytes()), (45, 15, 10, 30));
@@ -26,7 +27,7 @@ fn each_is_asked_for_the_shortfall_which_falls_as_others_give() {
 fn what_a_lowered_limit_left_too_much_is_missing_too() {
     let governor = governor(100);
     let (asked, held) = (Asked::default(), Held::new(&governor, 90));
-    let _held = asked.giver(&governor, "held", ReclaimOrder::new(), held, u64::MAX);
+    let _held = giver(&asked, &governor, "held", ReclaimOrder::new(), held, u64::MAX);
     governor.set_limit(Domain::Host, 40).unwrap();
     let _granted = lease(&governor, 10).expect("it gave");
     assert_eq!(asked.take(), [("held", 60)]);
@@ -55,11 +56,11 @@ fn the_higher_priority_is_asked_first_and_of_equal_ones_the_earlier() {
     let order = |priority| ReclaimOrder::new().priority(priority);
     let _all = lease(&governor, 10).unwrap();
     let _registered = [
-        asked.miser(&governor, "low", order(i32::MIN)),
-        asked.miser(&governor, "middle", order(0)),
-        asked.miser(&governor, "high", order(7)),
-        asked.miser(&governor, "middle too", ReclaimOrder::new()),
-        asked.miser(&governor, "high too", order(7)),
+        miser(&asked, &governor, "low", order(i32::MIN)),
+        miser(&asked, &governor, "middle", order(0)),
+        miser(&asked, &governor, "high", order(7)),
+        miser(&asked, &governor, "middle too", ReclaimOrder::new()),
+        miser(&asked, &governor, "high too", order(7)),
     ];
     lease(&governor, 1).unwrap_err();
     assert_eq!(asked.names(), ["high", "high too", "middle", "middle too", "low"]);
@@ -70,7 +71,7 @@ fn a_request_above_the_limit_asks_nobody() {
     let governor = governor(100);
     let asked = Asked::default();
     let held = Held::new(&governor, 60);
-    let _held = asked.giver(&governor, "held", ReclaimOrder::new(), held.clone(), u64::MAX);
+    let _held = giver(&asked, &governor, "held", ReclaimOrder::new(), held.clone(), u64::MAX);
     for bytes in [101, u64::MAX] {
         let figures = *lease(&governor, bytes).unwrap_err().tier_exhausted().unwrap();
         assert_eq!((figures.requested_bytes, figures.used_bytes, figures.limit_bytes), (bytes, 60, 100));
@@ -88,9 +89,9 @@ fn a_holder_is_not_asked_to_make_room_for_itself() {
         let (mine, theirs) = (HolderId::new(7), HolderId::new(8));
         let _others = lease(&governor, 6 * PAGE).unwrap();
         let order = ReclaimOrder::new();
-        let _mine = asked.miser(&governor, "mine", order.holder(mine).priority(9));
-        let _theirs = asked.miser(&governor, "theirs", order.holder(theirs));
-        let _nobodys = asked.miser(&governor, "nobody's", order);
+        let _mine = miser(&asked, &governor, "mine", order.holder(mine).priority(9));
+        let _theirs = miser(&asked, &governor, "theirs", order.holder(theirs));
+        let _nobodys = miser(&asked, &governor, "nobody's", order);
 
         let buffer = |holder| host.buffer(&backing, &BufferSpec::new(MIB).holder(holder)).unwrap();
         assert_eq!(buffer(mine).grow_to(3 * PAGE).unwrap_err().kind(), ErrorKind::TierExhausted);
@@ -113,8 +114,8 @@ fn a_holder_is_not_asked_to_make_room_for_its_prefix() {
     let (governor, asked, mine) = (host.governor(), Asked::default(), HolderId::new(7));
     governor.set_limit(Domain::Host, 2 * PAGE).unwrap();
     let _others = lease(&governor, PAGE).unwrap();
-    let _mine = asked.miser(&governor, "mine", ReclaimOrder::new().holder(mine));
-    let _theirs = asked.miser(&governor, "theirs", ReclaimOrder::new());
+    let _mine = miser(&asked, &governor, "mine", ReclaimOrder::new().holder(mine));
+    let _theirs = miser(&asked, &governor, "theirs", ReclaimOrder::new());
     let spec = PrefixSpec::new(2 * PAGE).holder(mine);
     let refused = host.prefix(&host.backing("shares").unwrap(), &spec).unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::TierExhausted, "{refused}");
@@ -127,7 +128,7 @@ fn what_is_committed_ahead_is_worth_nobodys_memory() {
         let (_, host, backing) = faulty(16 * PAGE, books);
         let (governor, asked) = (host.governor(), Asked::default());
         let held = Held::new(&governor, 15 * PAGE);
-        let _held = asked.giver(&governor, "held", ReclaimOrder::new(), held.clone(), u64::MAX);
+        let _held = giver(&asked, &governor, "held", ReclaimOrder::new(), held.clone(), u64::MAX);
         let spec = BufferSpec::new(MIB).growth(GrowthPolicy::Step(8 * PAGE));
         let mut buffer = host.buffer(&backing, &spec).unwrap();
         buffer.grow_to(3 * PAGE).expect("what it needs is given");

@@ -7,12 +7,11 @@ mod parked;
 mod registration;
 mod threads;
 
-use leasehold::{
-    BackingHandle, Domain, Error, Governor, Host, Lease, MemoryRole, Reclaim, ReclaimOrder, Registration, Shortfall,
-};
+use leasehold::{BackingHandle, Domain, Error, Governor, Host, Lease, MemoryRole, ReclaimOrder, Registration};
 use leasehold_plugin_api as api;
-use leasehold_tests::fault::{Books, Faults, FaultyBacking, host_mmap};
-use leasehold_tests::parking::ParkingBacking;
+use leasehold_tests::asked::Asked;
+use leasehold_tests::fault::{Books, Faults, host_mmap};
+use leasehold_tests::parking::parking_mmap;
 use std::sync::{Arc, Mutex};
 
 const MIB: u64 = 1 << 20;
@@ -41,14 +40,9 @@ fn faulty(limit_bytes: u64, books: fn(api::HostServices) -> Books) -> (Faults, H
 /// A host with a backing that keeps the books and parks what is decommitted, and one that does neither.
 fn parking(limit_bytes: u64) -> (Faults, Host, BackingHandle) {
     let faults = Faults::new();
-    let steered = faults.clone();
-    let create = move |services: api::HostServices| -> Result<Box<dyn api::Backing>, api::BackingError> {
-        let parking = ParkingBacking::new(host_mmap(services)?, 0);
-        Ok(Box::new(FaultyBacking::new(Box::new(parking), &steered, Books::OfItsHost(services))))
-    };
     let host = Host::builder()
         .limit(Domain::Host, limit_bytes)
-        .with_backing("parking", create)
+        .with_backing("parking", parking_mmap(&faults))
         .with_backing("host-mmap", host_mmap)
         .load()
         .unwrap();
@@ -56,63 +50,21 @@ fn parking(limit_bytes: u64) -> (Faults, Host, BackingHandle) {
     (faults, host, backing)
 }
 
-struct Answer<F>(F);
-
-impl<F: Fn(&Shortfall) -> u64 + Send + Sync> Reclaim for Answer<F> {
-    fn reclaim(&self, shortfall: &Shortfall) -> u64 {
-        (self.0)(shortfall)
-    }
-}
-
-fn register(
+/// Registers somebody who gives back at most `most` bytes of a lease at a time.
+fn giver(
+    asked: &Asked,
     governor: &Governor,
+    name: &'static str,
     order: ReclaimOrder,
-    answer: impl Fn(&Shortfall) -> u64 + Send + Sync + 'static,
+    held: Held,
+    most: u64,
 ) -> Registration {
-    governor.on_pressure(Domain::Host, order, Arc::new(Answer(answer))).unwrap()
+    asked.register(governor, name, order, move |shortfall| held.give(shortfall.bytes.min(most)))
 }
 
-/// Who was asked, for how much, in order.
-#[derive(Clone, Default)]
-struct Asked(Arc<Mutex<Vec<(&'static str, u64)>>>);
-
-impl Asked {
-    /// Registers somebody who notes that it was asked and gives back at most `most` bytes of a lease at a time.
-    fn giver(
-        &self,
-        governor: &Governor,
-        name: &'static str,
-        order: ReclaimOrder,
-        held: Held,
-        most: u64,
-    ) -> Registration {
-        let asked = self.clone();
-        register(governor, order, move |shortfall| {
-            asked.note(name, shortfall.bytes);
-            held.give(shortfall.bytes.min(most))
-        })
-    }
-
-    /// Registers somebody who notes that it was asked and gives nothing.
-    fn miser(&self, governor: &Governor, name: &'static str, order: ReclaimOrder) -> Registration {
-        let asked = self.clone();
-        register(governor, order, move |shortfall| {
-            asked.note(name, shortfall.bytes);
-            0
-        })
-    }
-
-    fn note(&self, name: &'static str, bytes: u64) {
-        self.0.lock().unwrap().push((name, bytes));
-    }
-
-    fn take(&self) -> Vec<(&'static str, u64)> {
-        std::mem::take(&mut *self.0.lock().unwrap())
-    }
-
-    fn names(&self) -> Vec<&'static str> {
-        self.take().into_iter().map(|(name, _)| name).collect()
-    }
+/// Registers somebody who gives nothing.
+fn miser(asked: &Asked, governor: &Governor, name: &'static str, order: ReclaimOrder) -> Registration {
+    asked.register(governor, name, order, |_| 0)
 }
 
 /// A lease that a reclaimer gives back from.

@@ -1,7 +1,8 @@
 //! Who asks while it is being asked.
 
-use crate::{ALL_BOOKS, Asked, Held, MIB, PAGE, faulty, governor, lease, register, used};
+use crate::{ALL_BOOKS, Held, MIB, PAGE, faulty, giver, governor, lease, miser, used};
 use leasehold::{BufferSpec, ErrorKind, HolderId, ReclaimOrder, Registration};
+use leasehold_tests::asked::{Asked, register};
 use leasehold_tests::fault::Books;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -10,15 +11,14 @@ use std::sync::{Arc, Mutex};
 fn a_reclaimer_that_leases_in_its_answer_has_the_others_asked_and_not_itself() {
     let governor = governor(100);
     let (asked, first, second) = (Asked::default(), Held::new(&governor, 60), Held::new(&governor, 40));
-    let (books, noting, giving) = (governor.clone(), asked.clone(), first.clone());
-    let _first = register(&governor, ReclaimOrder::new().priority(1), move |shortfall| {
-        noting.note("first", shortfall.bytes);
+    let (books, giving) = (governor.clone(), first.clone());
+    let _first = asked.register(&governor, "first", ReclaimOrder::new().priority(1), move |shortfall| {
         let scratch = lease(&books, 10).expect("the other gives");
         let gave = giving.give(shortfall.bytes);
         drop(scratch);
         gave
     });
-    let _second = asked.giver(&governor, "second", ReclaimOrder::new(), second.clone(), u64::MAX);
+    let _second = giver(&asked, &governor, "second", ReclaimOrder::new(), second.clone(), u64::MAX);
     let _granted = lease(&governor, 30).expect("the first gives");
     assert_eq!(asked.take(), [("first", 30), ("second", 10)]);
     assert_eq!((first.bytes(), second.bytes(), used(&governor)), (30, 30, 90));
@@ -105,7 +105,7 @@ fn the_requester_is_not_asked_for_what_a_reclaimer_needs_either() {
     let (governor, asked) = (host.governor(), Asked::default());
     let mine = HolderId::new(7);
     let _others = lease(&governor, 8 * PAGE).unwrap();
-    let _mine = asked.miser(&governor, "mine", ReclaimOrder::new().holder(mine));
+    let _mine = miser(&asked, &governor, "mine", ReclaimOrder::new().holder(mine));
     let books = governor.clone();
     let _needy = register(&governor, ReclaimOrder::new(), move |_| lease(&books, 1).map_or(0, |lease| lease.bytes()));
     let mut buffer = host.buffer(&backing, &BufferSpec::new(MIB).holder(mine)).unwrap();

@@ -1,8 +1,9 @@
 //! Backings that own memory which nobody uses.
 
-use crate::{Asked, Held, MIB, PAGE, lease, parking, register, used};
+use crate::{Held, MIB, PAGE, giver, lease, miser, parking, used};
 use leasehold::{BufferSpec, Domain, ErrorKind, GrowthPolicy, Host, ReclaimOrder};
 use leasehold_plugin_api as api;
+use leasehold_tests::asked::Asked;
 use leasehold_tests::fault::{Books, Call, Fault, Faults, FaultyBacking, Strikes, host_mmap};
 use leasehold_tests::parking::ParkingBacking;
 use std::sync::Mutex;
@@ -12,7 +13,7 @@ fn parked_memory_is_taken_before_anybody_gives() {
     let (faults, host, backing) = parking(8 * PAGE);
     let (governor, asked) = (host.governor(), Asked::default());
     let held = Held::new(&governor, 2 * PAGE);
-    let _held = asked.giver(&governor, "held", ReclaimOrder::new().priority(i32::MAX), held.clone(), u64::MAX);
+    let _held = giver(&asked, &governor, "held", ReclaimOrder::new().priority(i32::MAX), held.clone(), u64::MAX);
     let mut buffer = host.buffer(&backing, &BufferSpec::new(MIB)).unwrap();
     buffer.grow_to(6 * PAGE).unwrap();
     buffer.shrink_to(PAGE).unwrap();
@@ -31,15 +32,14 @@ fn what_a_reclaimer_leaves_parked_is_taken_before_the_next_gives() {
     let (governor, asked) = (host.governor(), Asked::default());
     let mut victim = host.buffer(&backing, &BufferSpec::new(MIB)).unwrap();
     victim.grow_to(7 * PAGE).unwrap();
-    let (victim, noting) = (Mutex::new(victim), asked.clone());
-    let _victim = register(&governor, ReclaimOrder::new().priority(1), move |shortfall| {
-        noting.note("victim", shortfall.bytes);
+    let victim = Mutex::new(victim);
+    let _victim = asked.register(&governor, "victim", ReclaimOrder::new().priority(1), move |shortfall| {
         let mut victim = victim.lock().unwrap();
         let len = victim.len() - shortfall.bytes;
         victim.shrink_to(len).unwrap();
         0
     });
-    let _miser = asked.miser(&governor, "miser", ReclaimOrder::new());
+    let _miser = miser(&asked, &governor, "miser", ReclaimOrder::new());
     let _granted = lease(&governor, 3 * PAGE).expect("the victim gave, though into the pool");
     assert_eq!((asked.take(), faults.count(Call::Trim)), (vec![("victim", 2 * PAGE)], 2), "before and after");
     assert_eq!(used(&governor), 8 * PAGE);
@@ -101,7 +101,7 @@ fn a_trim_that_fails_gives_nothing_and_the_next_is_asked() {
         buffer.grow_to(4 * PAGE).unwrap();
         buffer.shrink_to(0).unwrap();
         let held = Held::new(&governor, 4 * PAGE);
-        let _held = asked.giver(&governor, "held", ReclaimOrder::new(), held, u64::MAX);
+        let _held = giver(&asked, &governor, "held", ReclaimOrder::new(), held, u64::MAX);
         faults.plan(Call::Trim, 0, Strikes::Always, fault);
         let _granted = lease(&governor, PAGE).expect("the holder gives");
         assert_eq!((asked.take(), faults.struck()), (vec![("held", PAGE)], 1));

@@ -1,7 +1,8 @@
 //! Who comes and goes.
 
-use crate::{Answer, Asked, MIB, PAGE, faulty, governor, lease, register};
+use crate::{MIB, PAGE, faulty, governor, lease, miser};
 use leasehold::{BufferSpec, Domain, Host, Reclaim, ReclaimOrder, Shortfall};
+use leasehold_tests::asked::{Answer, Asked};
 use leasehold_tests::fault::Books;
 use std::sync::{Arc, Mutex};
 
@@ -13,7 +14,7 @@ fn dropping_a_registration_ends_it() {
     let reclaimer: Arc<dyn Reclaim> = {
         let asked = asked.clone();
         Arc::new(Answer(move |shortfall: &Shortfall| {
-            asked.note("asked", shortfall.bytes);
+            asked.note("asked", shortfall);
             0
         }))
     };
@@ -33,13 +34,12 @@ fn an_answer_may_register_somebody_and_end_the_registration_of_somebody() {
     let _all = lease(&governor, 10).unwrap();
     let later = Arc::new(Mutex::new(None));
     let (books, noting, ending) = (governor.clone(), asked.clone(), Arc::clone(&later));
-    let _first = register(&governor, ReclaimOrder::new().priority(1), move |shortfall| {
-        noting.note("first", shortfall.bytes);
-        let before = ending.lock().unwrap().replace(noting.miser(&books, "new", ReclaimOrder::new()));
+    let _first = asked.register(&governor, "first", ReclaimOrder::new().priority(1), move |_| {
+        let before = ending.lock().unwrap().replace(miser(&noting, &books, "new", ReclaimOrder::new()));
         drop(before);
         0
     });
-    *later.lock().unwrap() = Some(asked.miser(&governor, "old", ReclaimOrder::new()));
+    *later.lock().unwrap() = Some(miser(&asked, &governor, "old", ReclaimOrder::new()));
     lease(&governor, 1).unwrap_err();
     assert_eq!(asked.names(), ["first"], "the old one has ended, the new one came after the request");
     let _held = later.lock().unwrap().take();

@@ -1,7 +1,8 @@
 //! Many threads that grow under pressure.
 
-use crate::{ALL_BOOKS, MIB, PAGE, faulty, lease, register, used};
+use crate::{ALL_BOOKS, MIB, PAGE, faulty, lease, used};
 use leasehold::{BufferSpec, ErrorKind, ReclaimOrder};
+use leasehold_tests::asked::register;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Barrier, Mutex};
 

@@ -1,10 +1,11 @@
 //! Who is asked to give, and what it is told.
 
-use crate::{Asked, MIB, NO_MEMORY, PAGE, buffer, faulty, lease, used};
+use crate::{MIB, NO_MEMORY, PAGE, buffer, faulty, giver, lease, miser, used};
 use leasehold::{
     AllocationSpec, BufferSpec, Domain, ErrorKind, HolderId, MemoryRole, PrefixSpec, ReclaimOrder, Shortage,
 };
 use leasehold_plugin_api as api;
+use leasehold_tests::asked::Asked;
 use leasehold_tests::fault::{Books, Call, Fault, Faults, Strikes, Under};
 use std::sync::Mutex;
 
@@ -12,14 +13,13 @@ use std::sync::Mutex;
 fn it_is_told_that_memory_is_short_and_for_what_and_a_budget_that_is_short_is_told_too() {
     let (faults, host, backing) = faulty(|_| Books::OfTheBuffers);
     let asked = Asked::default();
-    let _miser = asked.miser(&host, "miser", ReclaimOrder::new());
+    let _miser = miser(&asked, &host, "miser", ReclaimOrder::new());
     let mut grows = host.buffer(&backing, &BufferSpec::new(MIB).role(MemoryRole::Activation)).unwrap();
     faults.plan(Call::Commit, 0, Strikes::Once, NO_MEMORY);
     grows.grow_to(PAGE).unwrap_err();
     let _all = lease(&host, MIB);
     grows.grow_to(PAGE).unwrap_err();
-    let told: Vec<_> =
-        asked.0.lock().unwrap().iter().map(|(_, told)| (told.domain, told.role, told.shortage)).collect();
+    let told: Vec<_> = asked.shortfalls().into_iter().map(|told| (told.domain, told.role, told.shortage)).collect();
     let short = |shortage| (Domain::Host, MemoryRole::Activation, shortage);
     assert_eq!(told, [short(Shortage::Memory), short(Shortage::Budget)]);
 }
@@ -32,8 +32,8 @@ fn a_party_to_the_request_is_not_asked() {
         let backing = host.backing("faulty").unwrap();
         let asked = Asked::default();
         let (mine, theirs) = (HolderId::new(7), HolderId::new(8));
-        let _mine = asked.miser(&host, "mine", ReclaimOrder::new().holder(mine).priority(9));
-        let _theirs = asked.miser(&host, "theirs", ReclaimOrder::new().holder(theirs));
+        let _mine = miser(&asked, &host, "mine", ReclaimOrder::new().holder(mine).priority(9));
+        let _theirs = miser(&asked, &host, "theirs", ReclaimOrder::new().holder(theirs));
         for call in [Call::Commit, Call::Allocate, Call::CreatePrefix] {
             faults.plan(call, 0, Strikes::Always, NO_MEMORY);
         }
@@ -56,7 +56,7 @@ fn any_other_failure_asks_nobody() {
     use api::ErrorKind::{AddressSpaceExhausted, BrokenOff, BudgetRefused, Internal, InvalidRequest};
     let (faults, host, backing) = faulty(|_| Books::OfTheBuffers);
     let asked = Asked::default();
-    let _held = asked.giver(&host, "held", lease(&host, 10 * PAGE), u64::MAX);
+    let _held = giver(&asked, &host, "held", lease(&host, 10 * PAGE), u64::MAX);
     for kind in [BudgetRefused, AddressSpaceExhausted, Internal, InvalidRequest, BrokenOff] {
         let calls = faults.count(Call::Commit);
         faults.plan(Call::Commit, 0, Strikes::Once, Fault::Refuse(kind));
@@ -69,7 +69,7 @@ fn any_other_failure_asks_nobody() {
 fn a_request_above_the_limit_asks_nobody() {
     let (faults, host, backing) = faulty(Books::OfItsHost);
     let asked = Asked::default();
-    let _held = asked.giver(&host, "held", lease(&host, 10 * PAGE), u64::MAX);
+    let _held = giver(&asked, &host, "held", lease(&host, 10 * PAGE), u64::MAX);
     faults.plan(Call::Commit, 0, Strikes::Once, NO_MEMORY);
     assert_eq!(buffer(&host, &backing).grow_to(MIB + PAGE).unwrap_err().kind(), ErrorKind::OutOfMemory);
     assert_eq!((faults.count(Call::Commit), asked.take()), (1, vec![]), "in vain nobody gives");
@@ -86,7 +86,7 @@ fn whoever_finds_no_memory_in_its_answer_has_the_others_asked_and_not_itself() {
         assert_eq!(refused.kind(), ErrorKind::OutOfMemory, "{refused}");
         0
     });
-    let _miser = asked.miser(&host, "miser", ReclaimOrder::new());
+    let _miser = miser(&asked, &host, "miser", ReclaimOrder::new());
     faults.plan(Call::Commit, 0, Strikes::Always, NO_MEMORY);
     grows.grow_to(2 * PAGE).unwrap_err();
     assert_eq!(asked.take(), [("needy", 2 * PAGE), ("miser", PAGE), ("miser", 2 * PAGE)]);

@@ -4,13 +4,11 @@ mod asking;
 mod parked;
 mod repeating;
 
-use leasehold::{
-    BackingHandle, Buffer, BufferSpec, Domain, Governor, Host, Lease, MemoryRole, Reclaim, ReclaimOrder, Registration,
-    Shortfall,
-};
+use leasehold::{BackingHandle, Buffer, BufferSpec, Domain, Host, Lease, MemoryRole, ReclaimOrder, Registration};
 use leasehold_plugin_api as api;
+use leasehold_tests::asked::Asked;
 use leasehold_tests::fault::{Books, Fault, Faults};
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 
 const MIB: u64 = 1 << 20;
 const PAGE: u64 = 4 << 10;
@@ -37,49 +35,16 @@ fn lease(host: &Host, bytes: u64) -> Lease {
     host.governor().lease(Domain::Host, bytes, MemoryRole::Weights).unwrap()
 }
 
-struct Answer<F>(F);
-
-impl<F: Fn(&Shortfall) -> u64 + Send + Sync> Reclaim for Answer<F> {
-    fn reclaim(&self, shortfall: &Shortfall) -> u64 {
-        (self.0)(shortfall)
-    }
+/// Registers somebody who gives back at most `most` bytes of a lease at a time, and says that it gave nothing.
+fn giver(asked: &Asked, host: &Host, name: &'static str, held: Lease, most: u64) -> Registration {
+    let held = Mutex::new(held);
+    asked.register(&host.governor(), name, ReclaimOrder::new(), move |shortfall| {
+        held.lock().unwrap().shrink(shortfall.bytes.min(most));
+        0
+    })
 }
 
-/// Who was asked, and for what, in order.
-#[derive(Clone, Default)]
-struct Asked(Arc<Mutex<Vec<(&'static str, Shortfall)>>>);
-
-impl Asked {
-    fn register(
-        &self,
-        governor: &Governor,
-        name: &'static str,
-        order: ReclaimOrder,
-        answer: impl Fn(u64) -> u64 + Send + Sync + 'static,
-    ) -> Registration {
-        let asked = self.clone();
-        let note = move |shortfall: &Shortfall| {
-            asked.0.lock().unwrap().push((name, *shortfall));
-            answer(shortfall.bytes)
-        };
-        governor.on_pressure(Domain::Host, order, Arc::new(Answer(note))).unwrap()
-    }
-
-    /// Registers somebody who gives back at most `most` bytes of a lease at a time.
-    fn giver(&self, host: &Host, name: &'static str, held: Lease, most: u64) -> Registration {
-        let held = Mutex::new(held);
-        self.register(&host.governor(), name, ReclaimOrder::new(), move |bytes| {
-            held.lock().unwrap().shrink(bytes.min(most));
-            0
-        })
-    }
-
-    /// Registers somebody who gives nothing, and says that it gave plenty.
-    fn miser(&self, host: &Host, name: &'static str, order: ReclaimOrder) -> Registration {
-        self.register(&host.governor(), name, order, |_| u64::MAX)
-    }
-
-    fn take(&self) -> Vec<(&'static str, u64)> {
-        self.0.lock().unwrap().drain(..).map(|(name, shortfall)| (name, shortfall.bytes)).collect()
-    }
+/// Registers somebody who gives nothing, and says that it gave plenty.
+fn miser(asked: &Asked, host: &Host, name: &'static str, order: ReclaimOrder) -> Registration {
+    asked.register(&host.governor(), name, order, |_| u64::MAX)
 }

@@ -1,24 +1,19 @@
 //! Backings that own memory which nobody uses.
 
-use crate::{Asked, MIB, NO_MEMORY, PAGE, buffer, used};
+use crate::{MIB, NO_MEMORY, PAGE, buffer, miser, used};
 use leasehold::{BufferSpec, Domain, ErrorKind, GrowthPolicy, Host, ReclaimOrder};
-use leasehold_plugin_api as api;
-use leasehold_tests::fault::{Books, Call, Faults, FaultyBacking, Strikes, Under, host_mmap};
-use leasehold_tests::parking::ParkingBacking;
+use leasehold_tests::asked::Asked;
+use leasehold_tests::fault::{Call, Faults, Strikes, Under};
+use leasehold_tests::parking::parking_mmap;
 use std::sync::Mutex;
 
 /// A host with a backing that parks what is decommitted, and one that finds no memory where it is told to.
 fn parking() -> (Faults, Faults, Host) {
     let (parks, lacks) = (Faults::new(), Faults::new());
-    let (steered, failing) = (parks.clone(), lacks.clone());
-    let parking = move |services: api::HostServices| -> Result<Box<dyn api::Backing>, api::BackingError> {
-        let parking = ParkingBacking::new(host_mmap(services)?, 0);
-        Ok(Box::new(FaultyBacking::new(Box::new(parking), &steered, Books::OfItsHost(services))))
-    };
     let host = Host::builder()
         .limit(Domain::Host, MIB)
-        .with_backing("parking", parking)
-        .with_backing("lacking", Under::MMAP.create(&failing))
+        .with_backing("parking", parking_mmap(&parks))
+        .with_backing("lacking", Under::MMAP.create(&lacks))
         .load()
         .unwrap();
     (parks, lacks, host)
@@ -31,7 +26,7 @@ fn parked_memory_goes_before_anybody_gives() {
     let mut parked = buffer(&host, &host.backing("parking").unwrap());
     parked.grow_to(5 * PAGE).unwrap();
     parked.shrink_to(0).unwrap();
-    let _miser = asked.miser(&host, "miser", ReclaimOrder::new().priority(i32::MAX));
+    let _miser = miser(&asked, &host, "miser", ReclaimOrder::new().priority(i32::MAX));
     let mut grows = buffer(&host, &host.backing("lacking").unwrap());
     lacks.plan(Call::Commit, 0, Strikes::Once, NO_MEMORY);
     grows.grow_to(3 * PAGE).expect("parked memory was given up");
@@ -75,13 +70,13 @@ fn what_a_reclaimer_leaves_parked_is_given_up_at_once() {
         let mut victim = buffer(&host, &host.backing("parking").unwrap());
         victim.grow_to(5 * PAGE).unwrap();
         let victim = Mutex::new(victim);
-        let _victim = asked.register(&host.governor(), "victim", ReclaimOrder::new().priority(1), move |bytes| {
+        let _victim = asked.register(&host.governor(), "victim", ReclaimOrder::new().priority(1), move |shortfall| {
             let mut victim = victim.lock().unwrap();
-            let len = victim.len() - bytes;
+            let len = victim.len() - shortfall.bytes;
             victim.shrink_to(len).unwrap();
             0
         });
-        let _miser = asked.miser(&host, "miser", ReclaimOrder::new());
+        let _miser = miser(&asked, &host, "miser", ReclaimOrder::new());
         let mut grows = buffer(&host, &host.backing(lacking).unwrap());
         let faults = if lacking == "parking" { &parks } else { &lacks };
         faults.plan(Call::Commit, 0, Strikes::Once, NO_MEMORY);

@@ -1,8 +1,9 @@
 //! The call that found no memory: when it is made once more, and what a second failure leaves.
 
-use crate::{ALL_BOOKS, Asked, MIB, NO_MEMORY, PAGE, buffer, faulty, lease, used};
+use crate::{ALL_BOOKS, MIB, NO_MEMORY, PAGE, buffer, faulty, giver, lease, miser, used};
 use leasehold::{AllocationSpec, BufferSpec, ErrorKind, GrowthPolicy, PrefixSpec, ReclaimOrder};
 use leasehold_plugin_api as api;
+use leasehold_tests::asked::Asked;
 use leasehold_tests::fault::{Call, Fault, Faults, Strikes, Under};
 
 #[test]
@@ -10,9 +11,9 @@ fn a_growth_that_finds_no_memory_has_others_give_what_it_wanted_and_is_tried_onc
     for books in ALL_BOOKS {
         let (faults, host, backing) = faulty(books);
         let asked = Asked::default();
-        let _first = asked.giver(&host, "first", lease(&host, 10 * PAGE), PAGE);
-        let _second = asked.giver(&host, "second", lease(&host, 10 * PAGE), u64::MAX);
-        let _third = asked.miser(&host, "third", ReclaimOrder::new());
+        let _first = giver(&asked, &host, "first", lease(&host, 10 * PAGE), PAGE);
+        let _second = giver(&asked, &host, "second", lease(&host, 10 * PAGE), u64::MAX);
+        let _third = miser(&asked, &host, "third", ReclaimOrder::new());
         let mut grows = buffer(&host, &backing);
         grows.grow_to(PAGE).unwrap();
         faults.plan(Call::Commit, 0, Strikes::Once, NO_MEMORY);
@@ -33,7 +34,7 @@ fn where_nothing_comes_back_the_call_is_not_repeated_whatever_was_said() {
         grows.grow_to(PAGE).unwrap();
         let before = host.snapshot();
         for askers in 0..3 {
-            let _misers: Vec<_> = (0..askers).map(|_| asked.miser(&host, "miser", ReclaimOrder::new())).collect();
+            let _misers: Vec<_> = (0..askers).map(|_| miser(&asked, &host, "miser", ReclaimOrder::new())).collect();
             let calls = faults.count(Call::Commit);
             faults.plan(Call::Commit, 0, Strikes::Once, NO_MEMORY);
             let refused = grows.grow_to(2 * PAGE).unwrap_err();
@@ -50,7 +51,7 @@ fn a_second_failure_is_the_last_and_nothing_stays_charged() {
     for books in ALL_BOOKS {
         let (faults, host, backing) = faulty(books);
         let asked = Asked::default();
-        let _held = asked.giver(&host, "held", lease(&host, 10 * PAGE), PAGE);
+        let _held = giver(&asked, &host, "held", lease(&host, 10 * PAGE), PAGE);
         faults.plan(Call::Commit, 0, Strikes::Always, NO_MEMORY);
         let mut grows = buffer(&host, &backing);
         assert_eq!(grows.grow_to(3 * PAGE).unwrap_err().kind(), ErrorKind::OutOfMemory);
@@ -66,7 +67,7 @@ fn allocations_and_prefixes_are_tried_once_more_too() {
         let host = under.host(&faults, MIB);
         let backing = host.backing("faulty").unwrap();
         let asked = Asked::default();
-        let _held = asked.giver(&host, "held", lease(&host, 32 * PAGE), u64::MAX);
+        let _held = giver(&asked, &host, "held", lease(&host, 32 * PAGE), u64::MAX);
         faults.plan(Call::Allocate, 0, Strikes::Once, NO_MEMORY);
         let _made = host.allocate(&backing, &AllocationSpec::new(2 * PAGE)).expect("the holder gave");
         assert_eq!((faults.count(Call::Allocate), asked.take()), (2, vec![("held", 2 * PAGE)]));
@@ -85,7 +86,7 @@ fn what_is_committed_ahead_is_worth_nobodys_memory_and_the_exact_size_is() {
     for books in ALL_BOOKS {
         let (faults, host, backing) = faulty(books);
         let asked = Asked::default();
-        let _held = asked.giver(&host, "held", lease(&host, 10 * PAGE), u64::MAX);
+        let _held = giver(&asked, &host, "held", lease(&host, 10 * PAGE), u64::MAX);
         let spec = BufferSpec::new(MIB).growth(GrowthPolicy::Step(8 * PAGE));
         let mut ahead = host.buffer(&backing, &spec).unwrap();
         faults.plan(Call::Commit, 0, Strikes::Once, NO_MEMORY);
@@ -109,7 +110,7 @@ fn a_call_that_is_made_once_more_asks_for_something_new() {
         faults.plan(call, 0, Strikes::Once, Fault::Denied(api::ErrorKind::OutOfMemory));
     }
     let asked = Asked::default();
-    let _held = asked.giver(&host, "held", lease(&host, MIB), u64::MAX);
+    let _held = giver(&asked, &host, "held", lease(&host, MIB), u64::MAX);
     let allocation = host.allocate(&backing, &AllocationSpec::new(64 << 10)).expect("the second one is its own");
     let prefix = host.prefix(&backing, &PrefixSpec::new(64 << 10)).expect("the second one is its own");
     assert_eq!(asked.take(), [("held", 64 << 10), ("held", 64 << 10)]);
