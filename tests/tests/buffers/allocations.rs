@@ -21,7 +21,7 @@ fn an_allocation_that_could_never_be_granted_is_refused_and_leaves_nothing() {
             assert_eq!(error.kind(), kind, "{spec:?}: {error}");
             assert_eq!((faults.held().allocations, used(&host)), (0, 0), "{spec:?}");
         }
-        // No number holds its granules: who charges granules knows that before there is a charge to refuse.
+        // Rounded up to granules it is no number of 64 bits: a backing that charges granules sees that before it charges.
         let kind = if leases(&backing) { ErrorKind::TierExhausted } else { ErrorKind::OutOfMemory };
         assert_eq!(host.allocate(&backing, &AllocationSpec::new(u64::MAX)).unwrap_err().kind(), kind);
         assert_eq!((faults.held().allocations, used(&host)), (0, 0));

@@ -21,13 +21,13 @@ fn used(host: &Host) -> u64 {
     host.snapshot().domain(Domain::Host).unwrap().used_bytes
 }
 
-/// Whether the charge is a buffer's lease: it carries the figures of a refusal, and covers the worst while nobody can tell
-/// what is there. A backing that charges by itself is never in doubt.
+/// Whether the buffer pays, by a lease. A refused lease carries figures; and while nobody can tell what is committed, a
+/// lease stays charged for the most that it can be. A backing that charges by itself always knows.
 fn leases(backing: &BackingHandle) -> bool {
     backing.accounting() == Accounting::Buffer
 }
 
-/// A host over each backing of which what is owned is what is committed, behind faults of which none is planned yet.
+/// A host over each backing that owns exactly what is committed. It stands behind faults; none is planned yet.
 fn faulty(limit_bytes: u64) -> impl Iterator<Item = (Faults, Host, BackingHandle)> {
     Under::EXACT.into_iter().map(move |under| {
         println!("over {under:?}");

@@ -100,7 +100,7 @@ fn nonsense_about_what_is_left_after_a_failed_decommit_counts_as_everything_left
         buffer.grow_to(4 * GRANULE).expect("grows");
         let error = buffer.shrink_to(GRANULE).expect_err("the decommit fails");
         assert_error(&error, ErrorKind::Backing, "told to fail; 16384 of 16384 bytes stay charged");
-        // Charged is all that may be there, used only what was to stay.
+        // All that may be there stays charged; only what was to stay can be used.
         assert_eq!((buffer.len(), buffer.committed(), scene.used()), (GRANULE, GRANULE, 4 * GRANULE));
         buffer.close().expect("the release is right");
         let words = "committed_bytes answered 12345 after a failed decommit from 16384 to 4096 in granules of 4096";

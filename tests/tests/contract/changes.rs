@@ -1,4 +1,4 @@
-//! Answers and capabilities that are others later.
+//! Answers and capabilities that change after creation.
 
 use crate::{GRANULE, assert_error, with_liar};
 use leasehold::ErrorKind;
@@ -28,7 +28,8 @@ fn an_answer_that_changes_after_creation_takes_the_backing_out_of_service() {
 
 #[test]
 fn a_capability_that_goes_under_a_live_buffer_refuses_the_growth() {
-    // Without a panic nothing was tried, so nothing is charged; after one nobody can tell, until the release.
+    // Where it is missing, nothing was tried and nothing is charged. After a panic nobody can tell what was committed, so
+    // it stays charged until the release.
     for (lie, words, used) in [
         ("capability-goes", "it no longer offers virtual-backing, as it did at first", 0),
         ("discovery-panics-later", "commit: the plugin panicked: told to: DiscoveryPanicsLater", GRANULE),

@@ -1,7 +1,8 @@
 //! A backing that breaks the contract is caught, put out of service or never let in, and hurts nobody else.
 //!
-//! Each test runs over both doors: the liar linked into this program, and the one loaded from its library. It does all
-//! things well but one. What it makes and ends it logs, so a test can count that whatever was made was also given back.
+//! Each test runs over both doors: the liar linked into this program, and the one loaded from its library. It does one
+//! thing wrong and all others right. It logs what it makes and what it ends, so a test can count that all that was made
+//! was given back.
 
 mod admission;
 mod answers;
@@ -57,7 +58,7 @@ impl Scene<'_> {
         self.host.snapshot().domain(Domain::Host).expect("has books").used_bytes
     }
 
-    /// Out of service, for a reason with these words; the handle that is still held serves nobody.
+    /// Out of service, for a reason with these words; a handle that somebody still has gets no new work done.
     fn assert_retired(&self, liar: &BackingHandle, words: &str) {
         let BackingState::Retired { reason } = self.state() else { panic!("{:?}", self.state()) };
         assert!(reason.contains(words), "{reason}");

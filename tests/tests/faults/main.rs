@@ -17,14 +17,14 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 const GRANULE: u64 = 4 << 10;
 const PLANES: usize = 4;
 
-/// More than anything else in this process could take again as a whole.
+/// So large that nothing else in this process can take all of it once it was given back.
 const CAPACITY: u64 = 1 << 40;
 
 /// The longest that a plane gets, in granules.
 const LONGEST: u64 = 20;
 const LIMIT: u64 = 1 << 30;
 
-/// Address space that was given back must not be taken by the next test before this one has looked.
+/// Lets one test run at a time: the next one must not take address space that was given back before this one has looked.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
@@ -140,7 +140,7 @@ impl World {
         }
     }
 
-    /// What was written last is still there, as far as the planes reach.
+    /// What was written last is still there, at least at the beginning of each plane.
     fn check_last_bytes(&self) {
         let Some(set) = self.set.as_ref().filter(|set| !set.is_empty() && self.mark > 0) else { return };
         for plane in 0..PLANES {

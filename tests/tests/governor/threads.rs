@@ -36,7 +36,7 @@ fn the_sum_of_the_leases_of_many_threads_never_passes_the_limit() {
                 })
             })
             .collect();
-        // Everybody ends before anybody's failure is told, or the watcher would watch for ever.
+        // A failure is passed on only after all have ended: otherwise the watcher would never be stopped.
         let outcomes: Vec<_> = workers.into_iter().map(|worker| worker.join()).collect();
         done.store(true, Ordering::Release);
         watcher.join().unwrap();

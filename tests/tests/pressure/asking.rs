@@ -1,4 +1,4 @@
-//! What is asked for, and of whom.
+//! Who is asked, in which order, and for how much.
 
 use crate::{ALL_BOOKS, Held, MIB, PAGE, faulty, giver, governor, lease, miser, used};
 use leasehold::{

@@ -1,4 +1,4 @@
-//! Who asks while it is being asked.
+//! Reclaimers that ask for memory themselves while they are asked for some.
 
 use crate::{ALL_BOOKS, Held, MIB, PAGE, faulty, giver, governor, lease, miser, used};
 use leasehold::{BufferSpec, ErrorKind, HolderId, ReclaimOrder, Registration};
@@ -36,7 +36,7 @@ fn two_growths_on_one_thread_one_inside_of_the_other_both_end() {
         let giving = Arc::clone(&victim);
         let inner = Arc::new(inner);
         let growing = Arc::clone(&inner);
-        // The one needs a page to write down what it gives up; the other gives it that page.
+        // The first needs a page to write down what it gives up; the second gives it that page.
         let _first = register(&governor, ReclaimOrder::new().priority(1), move |shortfall| {
             growing.lock().unwrap().grow_to(PAGE).expect("the other gives");
             let mut victim = giving.lock().unwrap();

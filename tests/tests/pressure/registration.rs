@@ -1,4 +1,4 @@
-//! Who comes and goes.
+//! Registrations that begin and end, also while somebody is asked.
 
 use crate::{MIB, PAGE, faulty, governor, lease, miser};
 use leasehold::{BufferSpec, Domain, Host, Reclaim, ReclaimOrder, Shortfall};

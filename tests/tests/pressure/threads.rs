@@ -45,7 +45,7 @@ fn many_threads_that_grow_under_pressure_stay_within_the_limit_and_end() {
                 }
             });
             let workers: Vec<_> = (0..8).map(|thread| scope.spawn(move || work(thread))).collect();
-            // Everybody ends before anybody's failure is told, or the watcher would watch for ever.
+            // A failure is passed on only after all have ended: otherwise the watcher would never be stopped.
             let outcomes: Vec<_> = workers.into_iter().map(|worker| worker.join()).collect();
             done.store(true, Ordering::Release);
             watcher.join().unwrap();

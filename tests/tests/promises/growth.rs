@@ -136,7 +136,7 @@ fn a_refused_lease_leaves_the_buffer_untouched() {
 #[test]
 fn dropping_the_buffer_returns_its_budget() {
     for rig in all_rigs() {
-        // Larger than all that other tests reserve meanwhile, so that they can't take all of it again.
+        // So large that the tests beside this one can't take all of it once it was given back.
         let spec = BufferSpec::new(512 * GIB);
         let mut buffer = rig.host.buffer(&rig.backing, &spec).unwrap();
         buffer.grow_to(MIB).unwrap();

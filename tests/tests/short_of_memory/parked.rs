@@ -50,7 +50,7 @@ fn what_is_committed_ahead_leaves_parked_memory_where_it_is() {
     assert_eq!(used(&host), 8 * PAGE);
 }
 
-/// What it has parked served the call already.
+/// It has used what it has parked for the call already.
 #[test]
 fn a_backing_that_pays_is_not_trimmed_for_its_own_call() {
     let (parks, _, host) = parking();
