@@ -11,7 +11,7 @@ pub fn chain(blocks: &[u8]) -> Vec<BlockHash> {
     BlockHash::root(b"tests").chain(blocks.iter().map(|block| [*block]))
 }
 
-/// What every byte of a block is in one plane: it depends on the whole way to the block. Never 0, and never less than
+/// The value of every byte of a block in one plane: it depends on the block and on all before it. Never less than
 /// [`LEAST`].
 #[must_use]
 pub fn content(hash: BlockHash, plane: usize) -> u8 {

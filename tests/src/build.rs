@@ -51,7 +51,7 @@ fn run_cargo(
     flags: &[&str],
 ) -> Result<(), String> {
     let mut cargo = Command::new("cargo");
-    // What Cargo sets for the programs that it runs would be taken for settings of the inner build.
+    // Cargo sets these for the programs that it runs; the inner build would take them for settings.
     for variable in ["CARGO", "RUSTC", "RUSTUP_TOOLCHAIN", "CARGO_MANIFEST_DIR", "CARGO_PKG_NAME", "LD_LIBRARY_PATH"] {
         cargo.env_remove(variable);
     }
@@ -101,7 +101,7 @@ fn copy_tree(root: &Path, below: &Path, folder: &Path, change: &dyn Fn(&str, Str
     Ok(())
 }
 
-/// Leaves a file alone that is right, so that Cargo does not build it again.
+/// Does not touch a file that has this text already, so that Cargo does not build it again.
 fn write_if_changed(path: &Path, text: &str) -> io::Result<()> {
     if fs::read_to_string(path).is_ok_and(|known| known == text) {
         return Ok(());

@@ -1,7 +1,7 @@
 //! A test that needs a process of its own: another environment, libraries that nobody has opened yet.
 //!
 //! The test calls [`in_child`] first thing. In the process of the test runner that runs the same test once more, alone,
-//! in a child, and passes or fails as it does; in the child it answers that the body may run.
+//! in a child, and passes or fails as it does; in the child it answers that the body is to run.
 
 use std::process::Command;
 

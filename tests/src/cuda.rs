@@ -86,7 +86,7 @@ impl Simulator {
         assert_eq!(code, 0, "something is live: {:#?}", self.books());
     }
 
-    /// Changes a setting, which `leasehold_sim_set` lists; of device 0 where it goes by device.
+    /// Changes a setting, one of those that `leasehold_sim_set` lists; where each device has its own, that of device 0.
     ///
     /// # Panics
     ///
@@ -145,7 +145,7 @@ impl Simulator {
         assert_eq!(unsafe { self.function::<unsafe extern "C" fn() -> u32>("leasehold_sim_heal")() }, 0);
     }
 
-    /// Has every later call in the device's context fail with that code.
+    /// Makes every later call in the device's context fail with that code.
     ///
     /// # Panics
     ///
@@ -205,8 +205,8 @@ impl Simulator {
         context
     }
 
-    /// Has other code on this thread work on a device: retains its context and makes it current, for as long as what it answers
-    /// lives.
+    /// Acts as other code on this thread that works on a device: retains its context and makes it current, until what this
+    /// answers is dropped.
     ///
     /// # Panics
     ///

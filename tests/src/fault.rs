@@ -73,6 +73,9 @@ pub enum Fault {
     /// A failure of that kind, after half of it is done: of a decommit, which leaves each region a prefix of what it
     /// had and some regions more than others; of a release, which is then quarantined. Any other call refuses.
     HalfWay(ErrorKind),
+    /// A failure of that kind, though all of it is done: of an allocation or a prefix, which is there, and which nobody
+    /// is told of. Any other call refuses.
+    Denied(ErrorKind),
     /// A panic, before anything is done.
     Panic,
 }

@@ -1,8 +1,20 @@
-//! What the suites share: rigs to run on, their bytes wherever they are, a backing that fails where it is told to, a plain
-//! model with its operations, what the contract asks of every backing, what the kernel says of a process, what the host
-//! logs, where the plugins are, a backing that parks memory, a buffer that gives way, the simulated CUDA driver, and tests that run in a process of
-//! their own.
+//! What the suites share.
+//!
+//! To run on:
+//! * [`rig`]: one host for each way in to each backing; [`plugins`]: where the libraries are, and registry files;
+//! * [`cuda`]: the simulated CUDA driver; [`build`]: plugins that a test builds itself;
+//! * [`child`]: tests that run in a process of their own.
+//!
+//! Backings and owners that behave as a test needs it:
+//! * [`fault`]: a backing that fails where it is told to; [`parking`]: one that parks memory;
+//! * [`victim`]: a buffer that gives way; [`asked`]: reclaimers, and who of them was asked.
+//!
+//! What must come out:
+//! * [`conformance`]: what the contract asks of every backing; [`model`]: a plain model, and random operations on it;
+//! * [`contents`]: the bytes of buffers and prefixes; [`blocks`]: blocks of tokens that can be told apart;
+//! * [`observe`]: what the kernel says of this process; [`log`]: what the host logs.
 
+pub mod asked;
 pub mod blocks;
 pub mod build;
 pub mod child;

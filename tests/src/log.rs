@@ -1,7 +1,7 @@
 //! The host's log as a test reads it: every line that this thread writes, with its level and its backing's name.
 //!
 //! There is one reader for the whole program, which sorts by thread: a reader for each thread would miss lines, because
-//! `tracing` remembers for all threads that nobody on one of them wanted a line.
+//! once nobody on one thread wants a line, `tracing` remembers that for all threads.
 
 use std::cell::RefCell;
 use std::fmt::{self, Write};

@@ -57,8 +57,8 @@ impl Mappings {
         Self(maps.lines().map(Mapping::parse).collect())
     }
 
-    /// Asks the kernel until two readings agree on some ranges. A reading is not of one moment: where other threads map and
-    /// unmap beside a range meanwhile, a mapping in it may be told in two parts.
+    /// Asks the kernel until two readings agree on some ranges. A reading takes more than a moment: where other threads map
+    /// and unmap beside a range meanwhile, it may show one mapping of the range as two.
     ///
     /// # Panics
     ///

@@ -1,13 +1,23 @@
 //! A backing that parks what is decommitted, as a pool does, for the next commit or until it is trimmed.
 //!
 //! It parks in its answers alone: the memory really goes back to the backing that it wraps. Whoever wraps it keeps the
-//! books, as [`FaultyBacking`](crate::fault::FaultyBacking) does. One commit at a time.
+//! books, as [`FaultyBacking`] does. One commit at a time.
 
+use crate::fault::{Books, Faults, FaultyBacking, host_mmap};
 use leasehold_plugin_api::{
-    AllocateRequest, Allocation, Backing, BackingError, Change, CommitRange, Description, Region, RegionId,
-    ReleaseOutcome, ReleaseTarget, ReserveRequest, VirtualBacking,
+    AllocateRequest, Allocation, Backing, BackingError, Change, CommitRange, Description, HostServices, Region,
+    RegionId, ReleaseOutcome, ReleaseTarget, ReserveRequest, VirtualBacking,
 };
 use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Makes host-mmap that parks what is decommitted, behind these faults: it keeps the books of its host.
+pub fn parking_mmap(faults: &Faults) -> impl FnOnce(HostServices) -> Result<Box<dyn Backing>, BackingError> + 'static {
+    let faults = faults.clone();
+    move |services| {
+        let parking = ParkingBacking::new(host_mmap(services)?, 0);
+        Ok(Box::new(FaultyBacking::new(Box::new(parking), &faults, Books::OfItsHost(services))))
+    }
+}
 
 /// A backing that parks memory.
 pub struct ParkingBacking {

@@ -112,14 +112,14 @@ impl TestRig {
         self.host.snapshot().domain(self.domain).expect("the host has books").used_bytes
     }
 
-    /// What of `bytes` bytes that it was given back it owns still.
+    /// How many of `bytes` bytes it still owns after they were given back to it.
     #[must_use]
     pub fn parked(&self, bytes: u64) -> u64 {
         bytes.min(self.park)
     }
 
-    /// Whether the suite of shared mapping runs here; where it doesn't, the reason is said. An expectation that no longer
-    /// holds, either way, fails.
+    /// Whether the suite of shared mapping runs here; where it doesn't, prints the reason. Fails where the backing offers
+    /// what it is said to lack, or lacks what it is said to offer.
     ///
     /// # Panics
     ///
@@ -136,7 +136,7 @@ impl TestRig {
 }
 
 /// Every way in to memory of the host: linked in, loaded from its library, and charging by itself. None of them parks
-/// anything, so that what is given back is owned no longer.
+/// anything: what is given back is no longer owned.
 ///
 /// # Panics
 ///

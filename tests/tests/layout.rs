@@ -74,7 +74,7 @@ fn a_plugin_with_one_more_field_in_a_table_is_refused_before_anything_is_called(
             "VirtualBackingTable { granularity,",
             "VirtualBackingTable { trim_bytes: 0, granularity,",
         ),
-        // Whatever of it is called ends this process.
+        // Calling any of its functions ends this process.
         (
             "plugin-api/src/abi/root.rs",
             "PluginRoot { plugin: ",

@@ -77,7 +77,7 @@ impl api::VirtualBacking for Thief {
     }
 }
 
-/// A log whose writer is gone, as a subscriber that prints its own trouble to a closed standard error behaves.
+/// A log whose writer is gone. It behaves as a subscriber that prints its own trouble to a closed standard error.
 struct BrokenLog;
 
 impl Subscriber for BrokenLog {
@@ -159,7 +159,7 @@ fn a_buffer_that_ends_with_its_thread_is_given_back_and_its_backing_goes_on() {
     let backing = host.backing("host-mmap").unwrap();
     std::thread::scope(|scope| {
         let thread = scope.spawn(|| {
-            // In place before the first call of this thread, and so destroyed after whatever the calls keep for it.
+            // Made before the first call of this thread, and so destroyed after all that the calls keep for it.
             LAST.with(|last| assert!(last.borrow().is_none()));
             let mut buffer = host.buffer(&backing, &BufferSpec::new(16 * PAGE)).unwrap();
             buffer.grow_to(10 * PAGE).unwrap();

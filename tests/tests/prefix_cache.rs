@@ -83,7 +83,8 @@ fn what_anybody_holds_is_not_evicted_and_what_goes_is_found_no_longer() {
     }
 }
 
-/// Seen elsewhere: thousands of blocks were evicted, and next to nothing was free, since what stayed pinned the memory.
+/// Seen elsewhere: thousands of blocks were evicted and almost nothing was freed, since the blocks that stayed kept the
+/// memory.
 #[test]
 fn an_eviction_reports_the_bytes_that_the_books_got_back() {
     for rig in all_sharing_rigs() {

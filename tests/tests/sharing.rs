@@ -277,7 +277,7 @@ fn a_granule_never_shows_one_holders_bytes_to_another() {
                 buffer.paint(0, 0, mark);
             }
         }
-        // Of nobody in particular, nobody sees anything.
+        // What belonged to nobody in particular is shown to nobody.
         for _ in 0..2 {
             let mut buffer = rig.host.buffer(&rig.backing, &BufferSpec::new(4 * MIB)).unwrap();
             buffer.grow_to(granules * granule).unwrap();

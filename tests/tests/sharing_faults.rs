@@ -300,7 +300,7 @@ fn a_backing_that_ends_with_a_prefix_in_quarantine_frees_its_addresses() {
     for _ in 0..4 {
         let mut world = World::new();
         for step in [Step::Create, Step::Seal, Step::MakeSet, Step::MapWhole] {
-            // Where an address of the one before were still taken, this backing would be taken out of service.
+            // If an address of the region before were still in the books, this backing would be taken out of service.
             world.run(step).unwrap_or_else(|error| panic!("{step:?}: {error}"));
         }
         world.faults.plan(Call::Release, 0, Strikes::Always, Fault::Refuse(api::ErrorKind::Internal));

@@ -5,7 +5,7 @@ use leasehold_tests::fault::Under;
 use leasehold_tests::model::{broken_sharing, play, sharing};
 use proptest::prelude::*;
 
-/// Parks less than is in use at most, so that both happen: parked memory suffices, and it doesn't.
+/// What the pool parks: less than the most that is in use, so that parked memory sometimes suffices and sometimes doesn't.
 const PARKING_POOL: Under = Under::Pool { park: 64 << 10 };
 
 proptest! {

@@ -180,7 +180,7 @@ fn shrink(buffer: &mut Buffer, step: u64) {
 pub(crate) fn token_by_token(table: &mut Table) {
     let host = Single::loaded();
     let step = GrowthPolicy::Step(2 * MIB);
-    // A warm-up of ours alone: the other stack takes too long for one that doesn't count.
+    // Only ours gets a warm-up: the other stack takes too long for a round that doesn't count.
     let _ = ThereAndBack::of(&host, GrowthPolicy::Exact);
     let [exact, bare, stepped, other] = interleave(
         0,

@@ -2,15 +2,11 @@
 #![expect(unsafe_code, reason = "captures and launches a graph, which no backing needs to")]
 
 use crate::hosts::Settings;
+use crate::sys::{Flavour, Graphs, Opaque};
 use crate::table::{Table, Trouble, spread};
 use leasehold::BufferSpec;
-use leasehold_cuda_driver::Fault;
-use libloading::Library;
-use std::ffi::{c_uint, c_void};
 use std::ptr;
 use std::time::{Duration, Instant};
-
-type Opaque = *mut c_void;
 
 /// Steps of growth, each while the graph replays.
 const STEPS: u64 = 64;
@@ -18,80 +14,22 @@ const STEPS: u64 = 64;
 const FILLS: usize = 2000;
 /// What the graph writes.
 const MARK: u8 = 0x5a;
-/// `CUDA_ERROR_NOT_READY`.
-const NOT_READY: c_uint = 600;
-/// `CU_STREAM_CAPTURE_MODE_GLOBAL`: minds what every thread does meanwhile.
-const GLOBAL: c_uint = 0;
-
-/// How a stream stands to the default stream.
-#[derive(Clone, Copy, Debug)]
-enum Flavour {
-    /// It waits for the default stream, and that for it.
-    Blocking,
-    NonBlocking,
-}
-
-/// The functions of the driver that capture and replay, each by its documented signature.
-struct Graphs {
-    library: Library,
-}
-
-impl Graphs {
-    fn find(settings: &Settings) -> Result<Self, Trouble> {
-        let path = settings.driver.clone().unwrap_or_else(|| "libcuda.so.1".into());
-        // SAFETY: it is the driver, which is loaded already.
-        let library = unsafe { Library::new(path) }.map_err(|error| Trouble::Lacking(error.to_string()))?;
-        Ok(Self { library })
-    }
-
-    /// A function of the driver.
-    ///
-    /// # Safety
-    ///
-    /// `F` is its documented signature.
-    unsafe fn function<F: Copy>(&self, name: &'static str) -> Result<F, Trouble> {
-        // SAFETY: the caller promises the signature.
-        let found = unsafe { self.library.get::<F>(name.as_bytes()) };
-        Ok(*found.map_err(|error| Trouble::Lacking(format!("the driver lacks {name}: {error}")))?)
-    }
-
-    /// Calls a function that takes one pointer.
-    ///
-    /// # Safety
-    ///
-    /// That is its documented signature, and the pointer is what it wants.
-    unsafe fn call(&self, name: &'static str, pointer: Opaque) -> Result<(), Trouble> {
-        // SAFETY: the caller promises the signature.
-        let function = unsafe { self.function::<unsafe extern "C" fn(Opaque) -> c_uint>(name) }?;
-        // SAFETY: the caller promises the pointer.
-        check(name, unsafe { function(pointer) })
-    }
-}
-
-fn check(name: &'static str, code: c_uint) -> Result<(), Trouble> {
-    if code == 0 { Ok(()) } else { Err(Fault::new(name, code).into()) }
-}
 
 /// A stream and a graph on it that writes to one address.
 struct Captured<'g> {
     graphs: &'g Graphs,
+    /// Invariant 1: live, and this value's to end.
     stream: Opaque,
+    /// Invariant 2: null, or live and this value's to end.
     graph: Opaque,
+    /// Invariant 3: null, or live and this value's to end. It is launched on the stream and nowhere else, while the range
+    /// that it writes to is committed: whoever makes this value drops it before that range goes.
     replay: Opaque,
 }
 
 impl<'g> Captured<'g> {
     fn new(graphs: &'g Graphs, flavour: Flavour) -> Result<Self, Trouble> {
-        let mut stream = ptr::null_mut();
-        // SAFETY: the signature is the documented one.
-        let create =
-            unsafe { graphs.function::<unsafe extern "C" fn(*mut Opaque, c_uint) -> c_uint>("cuStreamCreate") }?;
-        let flags = match flavour {
-            Flavour::Blocking => 0,
-            Flavour::NonBlocking => 1,
-        };
-        // SAFETY: a context is current, and the out-parameter is ours.
-        check("cuStreamCreate", unsafe { create(&raw mut stream, flags) })?;
+        let stream = graphs.create_stream(flavour)?;
         Ok(Self { graphs, stream, graph: ptr::null_mut(), replay: ptr::null_mut() })
     }
 
@@ -102,74 +40,53 @@ impl<'g> Captured<'g> {
         bytes: u64,
         meanwhile: impl FnOnce() -> Result<(), Trouble>,
     ) -> Result<(), Trouble> {
-        let graphs = self.graphs;
-        // SAFETY: the signature is the documented one.
-        let begin =
-            unsafe { graphs.function::<unsafe extern "C" fn(Opaque, c_uint) -> c_uint>("cuStreamBeginCapture_v2") }?;
-        // SAFETY: the signature is the documented one.
-        let fill =
-            unsafe { graphs.function::<unsafe extern "C" fn(u64, u8, usize, Opaque) -> c_uint>("cuMemsetD8Async") }?;
-        // SAFETY: the signature is the documented one.
-        let end =
-            unsafe { graphs.function::<unsafe extern "C" fn(Opaque, *mut Opaque) -> c_uint>("cuStreamEndCapture") }?;
-        // SAFETY: the signature is the documented one.
-        let instantiate = unsafe {
-            graphs.function::<unsafe extern "C" fn(*mut Opaque, Opaque, u64) -> c_uint>("cuGraphInstantiateWithFlags")
-        }?;
-        // SAFETY: the stream is ours.
-        check("cuStreamBeginCapture", unsafe { begin(self.stream, GLOBAL) })?;
         let bytes = usize::try_from(bytes)?;
+        // SAFETY: the stream is live (1).
+        unsafe { self.graphs.begin_capture(self.stream) }?;
         let filled = (0..FILLS).try_for_each(|_| {
-            // SAFETY: the range is committed device memory of ours; the fill is only captured.
-            check("cuMemsetD8Async", unsafe { fill(base, MARK, bytes, self.stream) })
+            // SAFETY: the stream is live (1), and the range committed device memory of ours, whenever the graph runs (3).
+            unsafe { self.graphs.fill(base, MARK, bytes, self.stream) }
         });
         let done = filled.and_then(|()| meanwhile());
-        // SAFETY: the stream is ours and captures.
-        check("cuStreamEndCapture", unsafe { end(self.stream, &raw mut self.graph) })?;
+        // SAFETY: the stream is live (1).
+        self.graph = unsafe { self.graphs.end_capture(self.stream) }?;
         done?;
-        // SAFETY: the graph was just captured.
-        check("cuGraphInstantiateWithFlags", unsafe { instantiate(&raw mut self.replay, self.graph, 0) })
+        // SAFETY: the graph was just captured (2).
+        self.replay = unsafe { self.graphs.instantiate(self.graph) }?;
+        Ok(())
     }
 
     fn launch(&self) -> Result<(), Trouble> {
-        // SAFETY: the signature is the documented one.
-        let launch =
-            unsafe { self.graphs.function::<unsafe extern "C" fn(Opaque, Opaque) -> c_uint>("cuGraphLaunch") }?;
-        // SAFETY: graph and stream are ours, and the captured range is still committed.
-        check("cuGraphLaunch", unsafe { launch(self.replay, self.stream) })
+        // SAFETY: both are live (1, 3), since this is called once `capture` has succeeded; the range is committed (3).
+        unsafe { self.graphs.launch(self.replay, self.stream) }
     }
 
-    /// Whether what was launched runs still.
+    /// Whether what was launched is still running.
     fn is_running(&self) -> Result<bool, Trouble> {
-        // SAFETY: the signature is the documented one.
-        let query = unsafe { self.graphs.function::<unsafe extern "C" fn(Opaque) -> c_uint>("cuStreamQuery") }?;
-        // SAFETY: the stream is ours.
-        match unsafe { query(self.stream) } {
-            NOT_READY => Ok(true),
-            code => check("cuStreamQuery", code).map(|()| false),
-        }
+        // SAFETY: the stream is live (1).
+        unsafe { self.graphs.is_running(self.stream) }
     }
 
     fn wait(&self) -> Result<(), Trouble> {
-        // SAFETY: the stream is ours.
-        unsafe { self.graphs.call("cuStreamSynchronize", self.stream) }
+        // SAFETY: the stream is live (1).
+        unsafe { self.graphs.wait(self.stream) }
     }
 }
 
 impl Drop for Captured<'_> {
-    /// Before the memory goes that it writes to. What fails here has been told by the call before.
+    /// Waits first, since the memory that the graph writes to goes next. A failure here was reported by an earlier call.
     fn drop(&mut self) {
         let _ = self.wait();
         if !self.replay.is_null() {
-            // SAFETY: ours to end, and it does not run.
-            let _ = unsafe { self.graphs.call("cuGraphExecDestroy", self.replay) };
+            // SAFETY: ours to end (3), and it does not run.
+            let _ = unsafe { self.graphs.destroy_replay(self.replay) };
         }
         if !self.graph.is_null() {
-            // SAFETY: ours to end.
-            let _ = unsafe { self.graphs.call("cuGraphDestroy", self.graph) };
+            // SAFETY: ours to end (2).
+            let _ = unsafe { self.graphs.destroy_graph(self.graph) };
         }
-        // SAFETY: ours to end.
-        let _ = unsafe { self.graphs.call("cuStreamDestroy_v2", self.stream) };
+        // SAFETY: ours to end (1).
+        let _ = unsafe { self.graphs.destroy_stream(self.stream) };
     }
 }
 
@@ -186,9 +103,9 @@ pub(crate) fn measure(settings: &Settings, table: &mut Table) {
     }
 }
 
-/// How long each step took, and after how many of them the graph was running still.
+/// How long each step took, and after how many of them the graph was still running.
 fn grow_under_replay(settings: &Settings, flavour: Flavour) -> Result<(Vec<Duration>, u64), Trouble> {
-    let graphs = Graphs::find(settings)?;
+    let graphs = Graphs::find(settings.driver.as_deref())?;
     let (host, backing) = settings.host("cuda-vmm")?;
     let _bound = settings.device.bind()?;
     let granule = settings.granule;

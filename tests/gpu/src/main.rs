@@ -11,6 +11,7 @@ mod graph;
 mod growth;
 mod hosts;
 mod prefix;
+mod sys;
 mod table;
 
 use clap::Parser;

@@ -1,4 +1,4 @@
-//! The check itself, over the simulated driver: that it measures and prints, not what.
+//! The check itself, over the simulated driver: it measures and prints. What it prints is not looked at.
 
 use leasehold_tests::cuda::Simulator;
 use std::process::Command;
@@ -7,7 +7,7 @@ fn check(arguments: &[&str]) -> (i32, String, String) {
     check_with(arguments, "")
 }
 
-/// With a failure that is planned: function, the how-manieth call, code.
+/// With a planned failure: the function, which call of it fails (1 is the first), and the code.
 fn check_with(arguments: &[&str], plan: &str) -> (i32, String, String) {
     let output = Command::new(env!("CARGO_BIN_EXE_leasehold-gpu-check"))
         .args(arguments)

@@ -87,7 +87,7 @@ pub(super) fn memory_lives_until_its_last_mapping(subject: &Subject<'_>) -> Chec
     let again = subject.sharing()?.map_prefix(&[subject.mapping((&prefix, 0, 1), &region, 3)]);
     ensure_refused("a mapping of a released prefix", again, NOT_OURS)?;
     subject.unmap(&[mapping(&region)])?;
-    // Whatever takes memory now must not be given what is mapped still.
+    // Memory that is taken now must not be the memory that is still mapped.
     let other = subject.reserve(&ReserveRequest { holder: SOMEBODY_ELSE, ..subject.reserve_request(16) })?;
     subject.commit(&[subject.range(&other, 0, 16)])?;
     subject.fill(other.base, 16 * subject.granule, 0xff)?;

@@ -95,7 +95,7 @@ pub(super) fn parts_and_places_that_are_malformed_are_refused(subject: &Subject<
     ensure_free(subject, &region, 8, "after the refusals")
 }
 
-/// One of five mappings is wrong, for each of them: none is there.
+/// Of five mappings one is wrong, each in its turn: then none of the five is made.
 pub(super) fn a_mapping_is_all_or_nothing_at_each_index(subject: &Subject<'_>) -> Check {
     let (sharing, prefix) = (subject.sharing()?, subject.sealed(2)?);
     let unsealed = subject.prefix(2)?;

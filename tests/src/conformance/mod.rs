@@ -98,7 +98,7 @@ fn reason(capability: Capability, lacks: &[(Capability, &str)]) -> String {
 fn examine(backing: &dyn Backing, case: &Case) -> Check {
     let subject = Subject::new(backing);
     let outcome = contain(|| (case.check)(&subject));
-    // What is given back badly is told where the case itself found nothing.
+    // A failure to give back is reported only where the case itself found nothing wrong.
     outcome.and(contain(|| subject.give_everything_back()))
 }
 

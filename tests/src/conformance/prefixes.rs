@@ -48,7 +48,7 @@ pub(super) fn a_prefix_is_sealed_once(subject: &Subject<'_>) -> Check {
     Ok(())
 }
 
-/// A prefix that is not live here is refused before any cost is told, even a cost of zero.
+/// A prefix that is not live here is refused; no cost is answered for it, not even zero.
 pub(super) fn ensure_stranger(subject: &Subject<'_>, id: PrefixId) -> Check {
     let sharing = subject.sharing()?;
     ensure_refused(format!("incremental_owned_bytes of {id}"), sharing.incremental_owned_bytes(id), NOT_OURS)?;

@@ -102,7 +102,7 @@ pub(super) fn ranges_of_one_call_that_overlap_are_refused(subject: &Subject<'_>)
     Ok(())
 }
 
-/// The nth of four ranges can't be done, for each n: none is.
+/// Of four ranges one can't be done, each in its turn: then none of the four is.
 pub(super) fn a_commit_is_all_or_nothing_at_each_index(subject: &Subject<'_>) -> Check {
     let growing = subject.growing()?;
     for nth in 0..4 {

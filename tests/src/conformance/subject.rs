@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Far from the numbers that a host counts up.
 static NEXT_ID: AtomicU64 = AtomicU64::new(1 << 40);
 
-/// On whose behalf things are made where it does not matter.
+/// The holder of things where it does not matter whose they are.
 pub(super) const SOMEBODY: HolderId = HolderId::new(1001);
 /// Another one.
 pub(super) const SOMEBODY_ELSE: HolderId = HolderId::new(1002);
@@ -71,7 +71,7 @@ impl<'b> Subject<'b> {
         self.backing.as_shared_mapping().ok_or_else(|| "it no longer offers shared-mapping".to_owned())
     }
 
-    /// Whether it may have had some of it parked: it pays for itself.
+    /// Whether some of the memory may have been parked before: so it is with a backing that pays for itself.
     pub(super) fn may_park(&self) -> bool {
         matches!(self.accounting, Accounting::Backing { .. })
     }

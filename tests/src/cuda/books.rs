@@ -14,7 +14,7 @@ pub struct Books {
     pub handles: Vec<HandleBooks>,
     pub allocations: Vec<AllocationBooks>,
     pub streams: u64,
-    /// Works that nobody has waited for.
+    /// Pieces of work on streams that nobody has waited for.
     pub under_way: u64,
     /// How often each function was called, by its symbol, since the last reset.
     pub calls: BTreeMap<String, u64>,

@@ -11,7 +11,7 @@ pub struct CurrentContext<'s> {
     simulator: &'s Simulator,
     device: u32,
     number: usize,
-    /// What is current is so on one thread, and ends there.
+    /// A context is current on one thread only, and is taken away on that thread.
     _stays: PhantomData<*const ()>,
 }
 

@@ -29,16 +29,21 @@ impl FaultyBacking {
 
     /// Counts a call, and answers its fault where one was planned. Only `HalfWay` is left to the caller.
     fn pass(&self, call: Call) -> Result<Option<BackingError>, BackingError> {
-        match self.faults.next(call) {
-            None => Ok(None),
-            Some(Fault::Refuse(kind)) => Err(planned(call, kind)),
-            Some(Fault::HalfWay(kind)) => Ok(Some(planned(call, kind))),
-            Some(Fault::Panic) => panic!("{call:?} panics as planned"),
-        }
+        strike(call, self.faults.next(call))
     }
 
     fn pass_whole(&self, call: Call) -> Result<(), BackingError> {
         self.pass(call)?.map_or(Ok(()), Err)
+    }
+
+    /// Counts a call that makes something, and makes it. Where that is to be denied, it is made and the answer a failure.
+    fn make<T>(&self, call: Call, make: impl FnOnce() -> Result<T, BackingError>) -> Result<T, BackingError> {
+        let fault = self.faults.next(call);
+        if let Some(Fault::Denied(kind)) = fault {
+            make()?;
+            return Err(planned(call, kind));
+        }
+        strike(call, fault)?.map_or_else(make, Err)
     }
 
     fn growable(&self) -> &dyn VirtualBacking {
@@ -81,6 +86,15 @@ impl FaultyBacking {
     }
 }
 
+fn strike(call: Call, fault: Option<Fault>) -> Result<Option<BackingError>, BackingError> {
+    match fault {
+        None => Ok(None),
+        Some(Fault::Refuse(kind) | Fault::Denied(kind)) => Err(planned(call, kind)),
+        Some(Fault::HalfWay(kind)) => Ok(Some(planned(call, kind))),
+        Some(Fault::Panic) => panic!("{call:?} panics as planned"),
+    }
+}
+
 fn planned(call: Call, kind: ErrorKind) -> BackingError {
     BackingError::new(kind, format!("{call:?} fails as planned")).with_native_code(12)
 }
@@ -113,8 +127,7 @@ impl Backing for FaultyBacking {
     }
 
     fn allocate(&self, request: &AllocateRequest) -> Result<Allocation, BackingError> {
-        self.pass_whole(Call::Allocate)?;
-        let made = self.inner.allocate(request)?;
+        let made = self.make(Call::Allocate, || self.inner.allocate(request))?;
         if let Err(refusal) = self.charge(made.bytes) {
             let _ = self.inner.release(ReleaseTarget::Allocation(made.id));
             return Err(refusal);
@@ -202,8 +215,7 @@ impl VirtualBacking for FaultyBacking {
 
 impl SharedMapping for FaultyBacking {
     fn create_prefix(&self, request: &PrefixRequest) -> Result<Prefix, BackingError> {
-        self.pass_whole(Call::CreatePrefix)?;
-        let made = self.sharing().create_prefix(request)?;
+        let made = self.make(Call::CreatePrefix, || self.sharing().create_prefix(request))?;
         self.faults.lock().prefixes.insert(made.id, made.bytes);
         Ok(made)
     }

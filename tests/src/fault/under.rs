@@ -9,7 +9,7 @@ use leasehold_plugin_api::{Backing, BackingError, Domain, HostServices, OptionVa
 pub enum Under {
     /// host-mmap, with books as the function makes them.
     Mmap(fn(HostServices) -> Books),
-    /// host-pool, which keeps its own books and parks as many bytes.
+    /// host-pool, which keeps its own books and parks up to so many bytes.
     Pool {
         /// The most that it parks.
         park: u64,
@@ -21,9 +21,9 @@ impl Under {
     pub const MMAP: Self = Self::Mmap(|_| Books::OfTheBuffers);
     /// host-mmap that charges by itself.
     pub const CHARGING_MMAP: Self = Self::Mmap(Books::OfItsHost);
-    /// host-pool that parks nothing, so that what is owned is what is committed.
+    /// host-pool that parks nothing, so that it owns exactly what is committed.
     pub const POOL: Self = Self::Pool { park: 0 };
-    /// Those of which what is owned is what is committed, one for each backing.
+    /// Those that own exactly what is committed, one for each backing.
     pub const EXACT: [Self; 2] = [Self::MMAP, Self::POOL];
 
     /// Makes the backing behind these faults.
@@ -68,7 +68,7 @@ impl Under {
         builder.load().expect("needs nothing")
     }
 
-    /// The most that is owned and behind nothing.
+    /// The most bytes that it owns though nothing is committed to them.
     #[must_use]
     pub fn park(self) -> u64 {
         match self {

@@ -92,7 +92,7 @@ pub fn sound() -> impl Strategy<Value = Operation> {
     ]
 }
 
-/// Mostly as many as the cache has, so that one fits the other.
+/// The number of planes: mostly as many as the cache has, so that a prefix can be added to it.
 fn planes() -> impl Strategy<Value = usize> {
     prop_oneof![7 => Just(super::CACHE_PLANES), 1 => 1..4_usize]
 }
@@ -170,7 +170,7 @@ pub fn broken(operations: impl Strategy<Value = Operation>) -> impl Strategy<Val
     prop_oneof![14 => operations, 1 => fails(calls), 1 => Just(Operation::Heal)]
 }
 
-/// The same of what shares; now and then right before the call that is to fail.
+/// The same with operations that share; now and then a fault is planned right before the call that it is to strike.
 pub fn broken_sharing() -> impl Strategy<Value = Vec<Operation>> {
     let calls = Call::FALLIBLE.into_iter().chain(Call::SHARING).chain([Call::Trim]);
     let some = prop::sample::select(calls.collect::<Vec<_>>());

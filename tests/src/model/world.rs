@@ -33,7 +33,7 @@ struct World {
     memories: Vec<Weak<Memory>>,
     /// Regions that could not be released, with the prefixes that are mapped there still.
     quarantine: Vec<(ReleaseTarget, Vec<Rc<Memory>>)>,
-    /// Every mark that a holder ever wrote, and zero: what memory that comes back to it may read as.
+    /// Every mark that a holder ever wrote, and zero: memory that comes back to it may read as any of them.
     marks: [BTreeSet<u8>; SLOTS],
     limit: u64,
     /// How many calls had failed as planned before this operation.
@@ -150,7 +150,8 @@ impl World {
         self.allow(Err(error), expected);
     }
 
-    /// A refusal for want of room, while nothing fails: not even all that nobody needs would have sufficed.
+    /// A refusal because there is no room, while nothing fails: there would be none even if all that nobody needs were
+    /// given up.
     fn check_exhausted(&self, error: &Error, needed: u64) {
         if error.kind() != ErrorKind::TierExhausted {
             return;

@@ -1,5 +1,5 @@
-//! Rigs over the CUDA backings, on the simulated driver: whoever has one of them has the simulator's turn, and when the last
-//! of a test goes nothing may be left on the device.
+//! Rigs over the CUDA backings, on the simulated driver. Whoever has one of them has the simulator's turn; when a test drops
+//! its last one, nothing may be left on the device.
 
 use super::{GIB, TestRig, host_of};
 use crate::conformance::CUDA_VMM_LACKS;
@@ -16,7 +16,7 @@ const GRANULE: u64 = 64 << 10;
 const READ_WRITE: u32 = 3;
 
 thread_local! {
-    /// What this test has already: it may have two rigs at once.
+    /// The device that this test has already: it may have two rigs at once.
     static HELD: RefCell<Weak<Device>> = const { RefCell::new(Weak::new()) };
 }
 

@@ -14,8 +14,8 @@ struct Counter<'s> {
     before: BTreeMap<String, u64>,
 }
 
-/// How often each function was called, without those that were not: what changes memory or waits for the device, and the
-/// rest, which is about whose turn it is.
+/// How often each function was called, functions that were never called left out: first those that change memory or wait
+/// for the device, then the others, such as those on contexts.
 #[derive(Debug, PartialEq, Eq)]
 struct Calls {
     memory: BTreeMap<String, u64>,

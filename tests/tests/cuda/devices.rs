@@ -1,4 +1,4 @@
-//! Threads, contexts, devices and peers: whose memory it is, who reaches it, and what nobody notices.
+//! Threads, contexts, devices and peers: whose memory it is, who reaches it, and what the rest of the process must not notice.
 
 use super::setup::{LIMIT, NAMES, UNIT, host, host_with, options, simulator};
 use leasehold::{BackingHandle, BufferSet, BufferSpec, Domain, ErrorKind, HolderId, Host, PrefixSpec};

@@ -105,12 +105,12 @@ fn survive(simulator: &Simulator, name: &'static str, plans: &[Plan], second: Op
     }
 }
 
-/// What a step that had to fail left.
+/// What a step left that had to fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Left {
     /// What was before.
     AsBefore,
-    /// Something else, but the step is not done.
+    /// Something else, and the step is not done.
     Undone,
     /// What the step was to do, or to give back, is done by now.
     Done,
@@ -129,7 +129,7 @@ fn fail(world: &mut World<'_>, step: Step, plan: &Plan, second: Option<&str>) ->
     let after = world.observe();
     world.simulator.heal();
     let Err(error) = outcome else {
-        // What nobody can be told of, or what is made good: memory is parked instead of given back.
+        // No error to see: nobody can be told, or it was made good by parking what could not be given back.
         let silent = ["cuCtxGetCurrent", "cuCtxSetCurrent", "cuThreadExchangeStreamCaptureMode", "cuMemRelease"];
         assert!(second.is_some() || silent.contains(&plan.function.as_str()), "{step:?}: no failure was told");
         return Left::Done;
@@ -155,7 +155,7 @@ fn fail(world: &mut World<'_>, step: Step, plan: &Plan, second: Option<&str>) ->
     }
 }
 
-/// What a failure may be told as.
+/// How a failure may be reported.
 fn kinds(step: Step, code: u32) -> Vec<ErrorKind> {
     match code {
         _ if step.closes() => vec![ErrorKind::NotReleased],
@@ -199,14 +199,14 @@ fn nothing_is_lost_when_giving_back_fails_too() {
     simulator.finish();
 }
 
-/// A backing that can't be made is out, with the reason, and leaves nothing; nobody could come back to it.
+/// A backing that can't be made is rejected, with the reason, and leaves nothing: nobody could give it back later.
 #[test]
 fn every_call_of_making_a_backing_that_fails_leaves_nothing_behind() {
     let simulator = start();
     for name in NAMES {
         let before = simulator.books();
         drop(load(name, options(&[])));
-        // With the context given back for the last time, nobody is there to be told; its streams go with it.
+        // After the last release of the context there is nobody to tell; its streams end with it.
         let untold = ["cuDevicePrimaryCtxRelease_v2", "cuStreamDestroy_v2"];
         let calls = simulator.books().calls;
         for (function, count) in calls.into_iter().filter(|(function, _)| !untold.contains(&&**function)) {
@@ -217,7 +217,7 @@ fn every_call_of_making_a_backing_that_fails_leaves_nothing_behind() {
                     std::thread::spawn(move || load(name, options(&[])).backings().remove(0).state).join().unwrap();
                 simulator.heal();
                 let told = state.reason().unwrap_or_default().contains("CUDA_ERROR_OUT_OF_MEMORY (2)");
-                // The probe tries to unmap twice; what is free need not be told.
+                // The probe tries to unmap twice; nobody needs to hear of what is free by then.
                 let silent = [
                     "cuCtxGetCurrent",
                     "cuCtxSetCurrent",

@@ -21,8 +21,8 @@ use side::{Side, number};
 struct Pair {
     host: (&'static str, &'static [(&'static str, &'static str)]),
     device: (&'static str, &'static [(&'static str, &'static str)]),
-    /// What each slot's memory belongs to. Of nobody in particular nobody sees what was left: where memory is parked, two
-    /// pools may hand out the same holder's granules in another order.
+    /// The holder of what is in each slot. Where memory is parked it is nobody in particular, who never sees what was left:
+    /// two pools may hand out the granules of one holder in different orders.
     holder: fn(usize) -> HolderId,
 }
 

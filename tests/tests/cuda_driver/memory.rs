@@ -61,7 +61,7 @@ fn a_kernel_that_stores_into_a_read_only_mapping_loses_the_device() {
     assert_eq!(simulator.touch(0, space.base().get(), Touch::Store), 700);
     let fault = device.wait_for_all().unwrap_err();
     assert_eq!((fault, fault.kind()), (Fault::new("cuCtxSynchronize", 700), ErrorKind::DeviceLost));
-    // Nothing of it can be given back any more, and that is told; the process has to end.
+    // Nothing of it can be given back any more, and the answer says so: the process has to end.
     let (space, fault) = space.close().unwrap_err();
     assert_eq!(fault.code, 700);
     let before = troubles().drops_failed;

@@ -182,8 +182,8 @@ impl World {
         }
     }
 
-    /// Takes what a charge had evicted out of the model: the least recently used that nobody held, and no more of them than
-    /// the shortfall needed.
+    /// Takes out of the model what was evicted for a charge: the least recently used that nobody held, and no more of them
+    /// than the shortfall needed.
     pub(super) fn note_evicted(&mut self, used: u64, needed: u64) {
         let gone = self.forget_evicted();
         if self.clean {
@@ -202,7 +202,7 @@ impl World {
     }
 }
 
-/// Without the last of them it would not have been enough.
+/// Without the last of them there would still have been too little.
 fn check_no_more_than(gone: &[Gone], wanted: u64) {
     let Some((_, before)) = gone.split_last() else { return };
     let before: u64 = before.iter().map(|gone| gone.owned_bytes).sum();

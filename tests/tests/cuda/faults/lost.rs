@@ -64,7 +64,7 @@ fn a_context_that_ends_under_its_backings_retires_them_and_destructors_go_throug
     }
 }
 
-/// What could not be undone leaves doubt; a device that is lost meanwhile must not pass for that.
+/// A step that could not be undone is reported as in doubt. Where the device was lost meanwhile, that is reported instead.
 #[test]
 fn a_device_that_is_lost_while_a_failure_is_undone_is_lost() {
     let simulator = start();

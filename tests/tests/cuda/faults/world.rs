@@ -14,7 +14,7 @@ pub(super) const PLANES: usize = 4;
 const CAPACITY: u64 = 16 * UNIT;
 /// The bytes of each plane of the prefix.
 const SHARED: u64 = 2 * UNIT;
-/// Marks of the first set begin behind 0, of the prefix and of the other set behind these.
+/// Where the marks of the prefix and of the other set begin; those of the first set begin after 0.
 const PREFIX: u8 = 0x10;
 const OTHER: u8 = 0x80;
 

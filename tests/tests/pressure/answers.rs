@@ -1,0 +1,67 @@
+//! What the books make of the answers.
+
+use crate::{Held, giver, governor, lease, used};
+use leasehold::{Domain, ReclaimOrder};
+use leasehold_tests::asked::{Asked, register};
+use leasehold_tests::log::Log;
+
+#[test]
+fn whoever_says_that_it_gave_and_gave_nothing_is_not_believed() {
+    let governor = governor(100);
+    let held = lease(&governor, 80).unwrap();
+    let _liar = register(&governor, ReclaimOrder::new(), |shortfall| shortfall.bytes + 100);
+    let before = governor.snapshot();
+    let figures = *lease(&governor, 50).unwrap_err().tier_exhausted().unwrap();
+    assert_eq!((figures.requested_bytes, figures.used_bytes, figures.limit_bytes), (50, 80, 100));
+    assert_eq!((governor.snapshot(), held.bytes()), (before, 80), "a refusal changes nothing");
+}
+
+#[test]
+fn whoever_says_that_it_gave_nothing_and_gave_is_not_believed_either() {
+    let governor = governor(100);
+    let held = Held::new(&governor, 80);
+    let modest = held.clone();
+    let _modest = register(&governor, ReclaimOrder::new(), move |shortfall| {
+        modest.give(shortfall.bytes);
+        0
+    });
+    assert_eq!(lease(&governor, 50).expect("it gave").bytes(), 50);
+    assert_eq!((used(&governor), held.bytes()), (50, 50), "the lease ended at once");
+}
+
+#[test]
+fn a_refusal_tells_the_figures_after_the_last_answer() {
+    let governor = governor(100);
+    let (asked, held) = (Asked::default(), Held::new(&governor, 80));
+    let _held = giver(&asked, &governor, "held", ReclaimOrder::new(), held, 20);
+    let mut mine = lease(&governor, 10).unwrap();
+    let figures = mine.grow(50).unwrap_err();
+    assert_eq!((figures.used_bytes, figures.available_bytes(), mine.bytes()), (70, 30, 10));
+}
+
+#[test]
+fn whoever_panics_gave_nothing_and_the_next_is_asked() {
+    let governor = governor(100);
+    let (asked, held) = (Asked::default(), Held::new(&governor, 100));
+    let first = ReclaimOrder::new().priority(1);
+    let _panics = asked.register(&governor, "panics", first, |_| panic!("the cache is broken"));
+    let _held = giver(&asked, &governor, "held", ReclaimOrder::new(), held, u64::MAX);
+    Log::during(|log| {
+        for bytes in [10, 20] {
+            let _granted = lease(&governor, bytes).expect("the other gives");
+            assert_eq!(asked.names(), ["panics", "held"], "it is asked the next time too");
+        }
+        assert!(log.has("", "gave none: a reclaimer panicked: the cache is broken"), "{:?}", log.lines());
+    });
+}
+
+#[test]
+fn what_was_given_is_no_peak_and_what_failed_is_none() {
+    let governor = governor(100);
+    let (asked, held) = (Asked::default(), Held::new(&governor, 90));
+    let _held = giver(&asked, &governor, "held", ReclaimOrder::new(), held, u64::MAX);
+    let _granted = lease(&governor, 5).unwrap();
+    assert_eq!(governor.snapshot().domain(Domain::Host).unwrap().peak_bytes, 95);
+    let _more = lease(&governor, 50).unwrap();
+    assert_eq!(governor.snapshot().domain(Domain::Host).unwrap().peak_bytes, 100);
+}
