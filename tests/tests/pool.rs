@@ -1,11 +1,12 @@
 //! A pool behind the host: who pays for what is parked, over both ways in.
 
 use leasehold::{
-    Buffer, BufferSpec, Change, Domain, ErrorKind, Governor, Host, MemoryRole, PrefixSpec, Reclaim, ReclaimOrder,
-    Shortfall, StepScope,
+    BlockHash, Buffer, BufferSpec, Change, Domain, ErrorKind, Governor, Host, MemoryRole, PrefixCacheSpec, PrefixSpec,
+    Reclaim, ReclaimOrder, Shortfall, StepScope,
 };
 use leasehold_tests::plugins::{self, Registry};
 use leasehold_tests::victim::Victim;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 const KIB: u64 = 1 << 10;
@@ -148,5 +149,42 @@ fn whoever_parks_in_its_answer_and_then_needs_the_room_itself_has_it() {
         let _registration = host.governor().on_pressure(Domain::Host, ReclaimOrder::new(), reclaimer).unwrap();
         grows.grow_to(4 * MIB).expect("there is room");
         assert_eq!(*moves.scratch_bytes.lock().unwrap(), [MIB]);
+    }
+}
+
+/// What a cold prefix leaves parked may serve another thread before it is given up.
+#[test]
+fn a_budget_that_runs_short_beside_growth_gets_every_cold_prefix() {
+    const BLOCK: u64 = 64 * KIB;
+    const BLOCKS: usize = 32;
+    for host in hosts("park = \"64 MiB\"") {
+        let backing = host.backing("host-pool").unwrap();
+        let cache = host.prefix_cache(&backing, &PrefixCacheSpec::new(1, BLOCK)).unwrap();
+        host.governor().set_limit(Domain::Host, 48 * BLOCK).unwrap();
+        let is_done = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let grower = scope.spawn(|| {
+                let mut buffer = host.buffer(&backing, &BufferSpec::new(LIMIT)).unwrap();
+                while !is_done.load(Ordering::Relaxed) {
+                    (1..=8).for_each(|blocks| drop(buffer.grow_to(blocks * BLOCK)));
+                    buffer.shrink_to(0).unwrap();
+                }
+            });
+            let mut made = 0_u64;
+            let refused_early = (0..500).filter(|_| {
+                while cache.snapshot().blocks < BLOCKS {
+                    made += 1;
+                    let chain = BlockHash::root(&made.to_le_bytes()).chain([[0]]);
+                    let Ok(prefix) = host.prefix(&backing, &PrefixSpec::new(BLOCK)) else { break };
+                    cache.insert(&chain, 0, prefix.seal().unwrap()).unwrap();
+                }
+                let lease = || host.governor().lease(Domain::Host, BLOCK, MemoryRole::KvCache);
+                let leases: Result<Vec<_>, _> = (0..BLOCKS / 2).map(|_| lease()).collect();
+                leases.is_err() && cache.snapshot().blocks > 4
+            });
+            assert_eq!(refused_early.count(), 0, "refused while prefixes are cold");
+            is_done.store(true, Ordering::Relaxed);
+            grower.join().unwrap();
+        });
     }
 }

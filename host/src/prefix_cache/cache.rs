@@ -156,13 +156,14 @@ impl Shelf {
             if victims.is_empty() {
                 break;
             }
-            let mut round = Eviction::default();
+            let (mut round, mut is_any_given) = (Eviction::default(), false);
             for (prefix, blocks) in victims {
-                let owned_bytes = self.give_back(prefix);
+                let GivenBack { owned_bytes, is_whole } = self.give_back(prefix);
                 round = round.and(Eviction { prefixes: 1, blocks, owned_bytes });
+                is_any_given |= is_whole || owned_bytes > 0;
             }
             evicted = evicted.and(round);
-            if round.owned_bytes == 0 {
+            if !is_any_given {
                 break; // more of the same would empty the cache for nothing
             }
         }
@@ -180,9 +181,9 @@ impl Shelf {
         })
     }
 
-    /// Gives one prefix back. A backing may park its memory, which then is owned still: that is given up too. Answers what
-    /// the books really got back.
-    fn give_back(&self, prefix: SharedPrefix) -> u64 {
+    /// Gives one prefix back. A backing may park its memory, which then is owned still: that is given up too, unless it
+    /// served somebody by then.
+    fn give_back(&self, prefix: SharedPrefix) -> GivenBack {
         let bytes = prefix.owned_bytes();
         // What could not be given back is in the quarantine, and in the log.
         let (remaining, refunded) = self.backing.measure_refunds(|| prefix.give_back());
@@ -192,13 +193,24 @@ impl Shelf {
         };
         let parked = bytes.saturating_sub(released);
         // Why it could not be given up is in the log; the books tell that it was not.
-        let trimmed = if parked > 0 { self.backing.trim(parked).unwrap_or(0) } else { 0 };
-        released.saturating_add(trimmed)
+        let trimmed = if parked > 0 { self.backing.trim(parked).ok() } else { Some(0) };
+        GivenBack {
+            owned_bytes: released.saturating_add(trimmed.unwrap_or(0)),
+            is_whole: remaining == 0 && trimmed.is_some(),
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// What came of giving a prefix back.
+struct GivenBack {
+    /// What the books got back.
+    owned_bytes: u64,
+    /// Whether nothing failed: the rest is behind other things by then.
+    is_whole: bool,
 }
 
 impl Reclaim for Shelf {
