@@ -173,7 +173,7 @@ impl CheckedBacking {
     }
 
     fn call<T>(&self, operation: Operation, call: impl FnOnce() -> Result<T, BackingError>) -> Result<T, BackingFault> {
-        contain(call).map_err(|error| {
+        contain_call(call).map_err(|error| {
             self.note(operation, &error);
             self.failed(operation, error)
         })
@@ -199,6 +199,12 @@ impl CheckedBacking {
     fn out_of_service(&self, operation: Operation, reason: String) -> BackingFault {
         BackingFault::OutOfService { backing: Arc::clone(&self.name), operation, reason }
     }
+}
+
+/// Runs a call into a backing; what was refused before has nothing to do with it.
+fn contain_call<T>(call: impl FnOnce() -> Result<T, BackingError>) -> Result<T, BackingError> {
+    ServiceContext::forget_refusal();
+    contain(call)
 }
 
 fn broken(breach: &str) -> String {

@@ -157,6 +157,11 @@ impl ServiceContext {
         Ok(())
     }
 
+    /// Forgets what was refused on this thread before: a call of a backing begins.
+    pub(crate) fn forget_refusal() {
+        REFUSED.set(None);
+    }
+
     /// The figures of the charge that was last refused to this backing on this thread, once.
     pub(crate) fn take_refusal(&self) -> Option<TierExhausted> {
         let (party, refusal) = REFUSED.take()?;

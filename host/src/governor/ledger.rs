@@ -46,7 +46,7 @@ impl Ledger {
             let Some(wanted) = used.checked_add(bytes).filter(|wanted| *wanted <= limit || bytes == 0) else {
                 return Err(Refusal { used, limit });
             };
-            match self.used.compare_exchange_weak(used, wanted, Ordering::AcqRel, Ordering::Acquire) {
+            match self.used.compare_exchange_weak(used, wanted, Ordering::SeqCst, Ordering::Acquire) {
                 Ok(_) => return Ok(wanted),
                 Err(now) => used = now,
             }
@@ -59,7 +59,7 @@ impl Ledger {
         let mut used = self.used.load(Ordering::Acquire);
         loop {
             let counted = used.saturating_add(bytes);
-            match self.used.compare_exchange_weak(used, counted, Ordering::AcqRel, Ordering::Acquire) {
+            match self.used.compare_exchange_weak(used, counted, Ordering::SeqCst, Ordering::Acquire) {
                 Ok(_) => {
                     self.note_peak(counted);
                     return counted.saturating_sub(used);
@@ -88,9 +88,12 @@ impl Ledger {
         self.used.load(Ordering::Acquire)
     }
 
-    /// Forgets what was used before now.
+    /// Forgets what was used before now. Whoever charges meanwhile may note its peak before or after, and may see the old
+    /// one, so what is used is read once more after the peak was taken back. Sequential consistency keeps both sides from missing each
+    /// other.
     pub(crate) fn restart_peak(&self) {
-        self.peak.store(self.used(), Ordering::Release);
+        self.peak.swap(self.used(), Ordering::SeqCst);
+        self.peak.fetch_max(self.used.load(Ordering::SeqCst), Ordering::AcqRel);
     }
 
     pub(crate) fn peak(&self) -> u64 {
@@ -99,7 +102,7 @@ impl Ledger {
 
     /// Notes what a charge that was used answered.
     pub(crate) fn note_peak(&self, used: u64) {
-        if used > self.peak.load(Ordering::Relaxed) {
+        if used > self.peak.load(Ordering::SeqCst) {
             self.peak.fetch_max(used, Ordering::AcqRel);
         }
     }

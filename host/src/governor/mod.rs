@@ -53,7 +53,8 @@ impl Governor {
         Self { core }
     }
 
-    /// Books with these limits in bytes, for use without a registry file. Each domain gets an authority of its own.
+    /// Books with these limits in bytes, the last one of a domain, for use without a registry file. Each domain gets an
+    /// authority of its own.
     ///
     /// # Errors
     ///
@@ -61,7 +62,9 @@ impl Governor {
     pub fn with_limits(limits: impl IntoIterator<Item = (Domain, u64)>) -> Result<Self, Error> {
         let core = GovernorCore::default();
         for (domain, limit_bytes) in limits {
-            core.open(domain)?.settle_limit(limit_bytes);
+            let books = core.open(domain)?;
+            books.settle_limit(limit_bytes);
+            books.ledger().set_limit(limit_bytes);
         }
         Ok(Self::new(Arc::new(core)))
     }

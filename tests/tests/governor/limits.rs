@@ -1,9 +1,10 @@
 //! Limits that are reached, lowered and raised, and the figures of a refusal.
 
 use crate::{MIB, PAGE, faulty, used};
-use leasehold::{AllocationSpec, BufferSpec, Domain, ErrorKind, Governor, MemoryRole, StepScope, Tier};
+use leasehold::{AllocationSpec, BufferSpec, Domain, ErrorKind, Governor, Host, MemoryRole, StepScope, Tier};
 use leasehold_plugin_api as api;
 use leasehold_tests::fault::{Books, Call, Fault, Faults, Strikes};
+use std::sync::{Arc, OnceLock};
 
 #[test]
 fn a_failed_commit_leaves_nothing_charged() {
@@ -91,4 +92,25 @@ fn domains_are_charged_apart() {
     assert_eq!((device.domain(), device.bytes()), (Domain::Device(0), 20));
     assert_ne!(governor.authority(Domain::Host), governor.authority(Domain::Device(0)));
     assert_eq!(governor.authority(Domain::Device(1)), None);
+}
+
+#[test]
+fn of_two_limits_of_a_domain_the_later_one_holds() {
+    let both = [(Domain::Host, 10), (Domain::Host, 20)];
+    let governor = Governor::with_limits(both).unwrap();
+    assert_eq!(governor.snapshot().domain(Domain::Host).unwrap().limit_bytes, 20);
+    let host = both.iter().fold(Host::builder(), |builder, (domain, bytes)| builder.limit(*domain, *bytes));
+    assert_eq!(host.load().unwrap().snapshot().domain(Domain::Host).unwrap().limit_bytes, 20);
+}
+
+#[test]
+fn a_refusal_that_the_backing_swallowed_lends_its_figures_to_no_other() {
+    let (faults, services) = (Faults::new(), Arc::new(OnceLock::new()));
+    let kept = Arc::clone(&services);
+    let host = faults.host_with(8 * PAGE, move |services| Books::OfItsHost(*kept.get_or_init(|| services))).unwrap();
+    let backing = host.backing("faulty").unwrap();
+    services.get().unwrap().charge(Domain::Host, MIB, MemoryRole::Weights).unwrap_err();
+    faults.plan(Call::Allocate, 0, Strikes::Once, Fault::Refuse(api::ErrorKind::BudgetRefused));
+    let refused = host.allocate(&backing, &AllocationSpec::new(20)).unwrap_err();
+    assert_eq!(refused.tier_exhausted(), None, "{refused}");
 }

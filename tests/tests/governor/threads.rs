@@ -135,3 +135,35 @@ fn buffers_of_many_threads_are_exact_under_a_budget_that_is_too_small() {
     drop(buffers);
     assert_eq!(used(&host.governor()), 0);
 }
+
+#[test]
+fn a_peak_that_is_restarted_beside_charges_is_never_less_than_what_is_used() {
+    const ROUNDS: u64 = 100_000;
+    let governor = governor(u64::MAX);
+    // Odd where the peak is to be restarted, even where it was.
+    let state = AtomicU64::new(0);
+    let wait_for = |wanted| {
+        while state.load(Ordering::Acquire) != wanted {
+            std::hint::spin_loop();
+        }
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for round in 1..=ROUNDS {
+                wait_for(2 * round - 1);
+                governor.restart_peak(Domain::Host).unwrap();
+                state.store(2 * round, Ordering::Release);
+            }
+        });
+        let mut lost = 0;
+        for round in 1..=ROUNDS {
+            state.store(2 * round - 1, Ordering::Release);
+            (0..round % 40).for_each(|_| std::hint::spin_loop());
+            let _lease = governor.lease(Domain::Host, 100, MemoryRole::KvCache).unwrap();
+            wait_for(2 * round);
+            let host = governor.snapshot().domain(Domain::Host).unwrap().clone();
+            lost += u64::from(host.peak_bytes < host.used_bytes);
+        }
+        assert_eq!(lost, 0);
+    });
+}

@@ -1,9 +1,8 @@
 //! The calls of virtual backing, with their answers checked: address space that is reserved, committed and decommitted.
 
-use super::{CheckedBacking, Placement, next_id};
+use super::{CheckedBacking, Placement, contain_call, next_id};
 use crate::backing::answers;
 use crate::backing::capabilities::Capability;
-use crate::backing::made::contain;
 use crate::backing::quarantine::Target;
 use crate::error::{BackingFault, Operation};
 use leasehold_plugin_api::{
@@ -77,7 +76,7 @@ impl CheckedBacking {
         operation: Operation,
         call: impl FnOnce(&dyn VirtualBacking) -> Result<T, BackingError>,
     ) -> Result<T, BackingFault> {
-        let answer = contain(|| self.inner.known_virtual_backing().map(call).transpose());
+        let answer = contain_call(|| self.inner.known_virtual_backing().map(call).transpose());
         self.capability_answer(operation, Capability::VirtualBacking, answer, || {
             Ok(self.inner.virtual_backing()?.is_some())
         })

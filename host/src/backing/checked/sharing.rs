@@ -1,9 +1,8 @@
 //! The calls of shared mapping, with their answers checked.
 
-use super::{CheckedBacking, next_id};
+use super::{CheckedBacking, contain_call, next_id};
 use crate::backing::answers;
 use crate::backing::capabilities::Capability;
-use crate::backing::made::contain;
 use crate::backing::prefix::PrefixHandle;
 use crate::backing::prefix_memory::PrefixMemory;
 use crate::backing::quarantine::Target;
@@ -94,7 +93,7 @@ impl CheckedBacking {
         operation: Operation,
         call: impl FnOnce(&dyn SharedMapping) -> Result<T, BackingError>,
     ) -> Result<T, BackingFault> {
-        let answer = contain(|| self.inner.known_shared_mapping().map(call).transpose());
+        let answer = contain_call(|| self.inner.known_shared_mapping().map(call).transpose());
         self.capability_answer(operation, Capability::SharedMapping, answer, || {
             Ok(self.inner.shared_mapping()?.is_some())
         })

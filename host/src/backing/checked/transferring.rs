@@ -1,8 +1,7 @@
 //! Copies in and out of memory that the CPU can't touch.
 
-use super::CheckedBacking;
+use super::{CheckedBacking, contain_call};
 use crate::backing::capabilities::Capability;
-use crate::backing::made::contain;
 use crate::error::{BackingFault, Operation};
 use leasehold_plugin_api::{Address, BackingError, Transfer};
 
@@ -28,7 +27,7 @@ impl CheckedBacking {
         call: impl FnOnce(&dyn Transfer) -> Result<(), BackingError>,
     ) -> Result<(), BackingFault> {
         self.in_service(operation)?;
-        let answer = contain(|| self.inner.known_transfer().map(call).transpose());
+        let answer = contain_call(|| self.inner.known_transfer().map(call).transpose());
         self.capability_answer(operation, Capability::Transfer, answer, || Ok(self.inner.transfer()?.is_some()))
     }
 }
