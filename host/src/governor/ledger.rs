@@ -3,6 +3,7 @@
 //! Charging is a compare-exchange loop with checked addition. There is no lock, and no optimistic addition that would
 //! make a small request fail because of a large one that is about to be refused.
 
+use super::giving::{note_charge, note_refund};
 #[cfg(loom)]
 use loom::sync::atomic::{AtomicU64, Ordering};
 #[cfg(not(loom))]
@@ -47,7 +48,10 @@ impl Ledger {
                 return Err(Refusal { used, limit });
             };
             match self.used.compare_exchange_weak(used, wanted, Ordering::SeqCst, Ordering::Acquire) {
-                Ok(_) => return Ok(wanted),
+                Ok(_) => {
+                    note_charge(self, bytes);
+                    return Ok(wanted);
+                }
                 Err(now) => used = now,
             }
         }
@@ -62,6 +66,7 @@ impl Ledger {
             match self.used.compare_exchange_weak(used, counted, Ordering::SeqCst, Ordering::Acquire) {
                 Ok(_) => {
                     self.note_peak(counted);
+                    note_charge(self, counted.saturating_sub(used));
                     return counted.saturating_sub(used);
                 }
                 Err(now) => used = now,
@@ -74,6 +79,7 @@ impl Ledger {
     pub(crate) fn refund(&self, bytes: u64) {
         let before = self.used.fetch_sub(bytes, Ordering::AcqRel);
         debug_assert!(before >= bytes, "refunded {bytes} bytes of {before}");
+        note_refund(self, bytes);
     }
 
     pub(crate) fn set_limit(&self, limit: u64) {

@@ -23,6 +23,7 @@
 //! call it, those that are being asked too.
 
 mod books;
+mod giving;
 mod lease;
 mod ledger;
 mod party;

@@ -9,8 +9,8 @@ use std::cell::RefCell;
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A number that no other backing or reclaimer of this process has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A number that no other backing or reclaimer of this process has; later ones are larger.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct PartyId(u64);
 
 impl PartyId {
@@ -29,6 +29,9 @@ pub(crate) enum Party {
     Backing(PartyId),
     /// The reclaimer: it was asked already.
     Reclaimer(PartyId),
+    /// The reclaimers that have this number or a later one: whoever registers others in its answer, and then needs memory
+    /// itself, would else be answered by those, and so without end.
+    RegisteredSince(PartyId),
     /// Every reclaimer that was registered: what is merely committed ahead is worth nobody's memory.
     AllReclaimers,
 }

@@ -9,6 +9,7 @@
 //! thread of the request. A panic is caught and counts as an answer that gave nothing.
 
 use super::DomainBooks;
+use super::giving::Watch;
 use super::ledger::{Ledger, Refusal};
 use super::party::{self, Parties, Party, PartyId};
 use super::reclaim::{Reclaim, ReclaimOrder, Shortage, Shortfall};
@@ -18,6 +19,9 @@ use std::fmt;
 use std::iter;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, PoisonError, RwLock, Weak};
+
+/// How often one request asks somebody at most.
+const ROUNDS: usize = 64;
 
 /// Keeps a reclaimer registered; see [`Governor::on_pressure`](crate::Governor::on_pressure). Once it is dropped, the
 /// reclaimer is asked no more; a call that another thread is in the middle of ends by itself.
@@ -103,12 +107,22 @@ impl Entry {
             Party::Holder(holder) => self.holder == Some(holder),
             Party::AllReclaimers => self.rank != Rank::Backing,
             Party::Backing(_) | Party::Reclaimer(_) => self.party == party,
+            Party::RegisteredSince(first) => matches!(self.party, Party::Reclaimer(id) if id >= first),
         })
     }
 
-    /// Asks, unless it is gone. What it holds may end here, if it was dropped elsewhere meanwhile: within what is caught.
-    fn ask(&self, shortfall: &Shortfall) {
+    /// Asks, unless it is gone. Who registered is a party from then on, a backing only until it has answered: later it may
+    /// have more, since others park there. What it holds may end here, if it was dropped elsewhere meanwhile: within what is
+    /// caught.
+    fn ask(&self, parties: &Parties, shortfall: &Shortfall) {
         let Some(reclaimer) = self.reclaimer.upgrade() else { return };
+        let _answering = match self.rank {
+            Rank::Backing => Some(Parties::with(self.party)),
+            Rank::Registered(_) => {
+                parties.add(self.party);
+                None
+            }
+        };
         let answer = catch_unwind(AssertUnwindSafe(move || reclaimer.reclaim(shortfall)));
         let Shortfall { domain, bytes, shortage, .. } = shortfall;
         match answer {
@@ -151,7 +165,7 @@ impl Reclaimers {
     pub(super) fn charge(&self, ledger: &Ledger, request: Request, refused: Refusal) -> Result<u64, Refusal> {
         let Some(missing) = refused.shortfall(request.bytes) else { return Err(refused) };
         let mut outcome = Err(refused);
-        self.ask(request, Shortage::Budget, missing, || {
+        self.ask(ledger, request, Shortage::Budget, missing, || {
             outcome = ledger.charge(request.bytes);
             outcome.err()?.shortfall(request.bytes)
         });
@@ -167,37 +181,48 @@ impl Reclaimers {
         }
         let before = ledger.used();
         let freed = || before.saturating_sub(ledger.used());
-        self.ask(request, Shortage::Memory, request.bytes, || {
+        self.ask(ledger, request, Shortage::Memory, request.bytes, || {
             request.bytes.checked_sub(freed()).filter(|missing| *missing > 0)
         });
         freed()
     }
 
     /// Asks one after the other for what is missing, for as long as something still is. Whoever registered and was asked
-    /// is not asked again by those behind it, who may need memory themselves: it had given all that it has. So this ends.
+    /// is not asked by what those behind it ask for, who may need memory themselves: it had given all that it has. So this
+    /// ends.
     ///
     /// What the payer had parked served the request already. What those who registered give back may be parked then, and
     /// so nobody's: after each of them the backings are asked once more, the payer too.
-    fn ask(&self, request: Request, shortage: Shortage, missing: u64, mut still_missing: impl FnMut() -> Option<u64>) {
+    ///
+    /// Other threads may have taken what was given. Where what is missing fell by less than this thread gave back in the
+    /// answers, all are asked again.
+    fn ask(
+        &self,
+        ledger: &Ledger,
+        request: Request,
+        shortage: Shortage,
+        missing: u64,
+        mut still_missing: impl FnMut() -> Option<u64>,
+    ) {
         let order = self.in_order();
         let able = order.iter().filter(|entry| !entry.is_excused());
         let (backings, registered): (Vec<_>, Vec<_>) = able.partition(|entry| entry.rank == Rank::Backing);
-        let parked = backings.iter().copied().filter(|backing| Some(backing.party) != request.payer);
-        let given = registered.into_iter().flat_map(|entry| iter::once(entry).chain(backings.iter().copied()));
         let parties = Parties::enter();
-        let mut bytes = missing;
-        for entry in parked.chain(given) {
-            let _answering = match entry.rank {
-                // Later it may have more than it has now, since others park there.
-                Rank::Backing => Some(Parties::with(entry.party)),
-                Rank::Registered(_) => {
-                    parties.add(entry.party);
-                    None
-                }
-            };
-            entry.ask(&Shortfall { domain: request.domain, bytes, role: request.role, shortage });
-            let Some(left) = still_missing() else { return };
-            bytes = left;
+        parties.add(Party::RegisteredSince(PartyId::mint()));
+        let (mut bytes, mut spared) = (missing, request.payer);
+        for _ in 0..ROUNDS {
+            let (before, watch) = (bytes, Watch::begin(ledger));
+            let parked = backings.iter().copied().filter(|backing| Some(backing.party) != spared);
+            let given = registered.iter().flat_map(|entry| iter::once(*entry).chain(backings.iter().copied()));
+            for entry in parked.chain(given) {
+                entry.ask(&parties, &Shortfall { domain: request.domain, bytes, role: request.role, shortage });
+                let Some(left) = still_missing() else { return };
+                bytes = left;
+            }
+            if watch.given() <= before.saturating_sub(bytes) {
+                return;
+            }
+            spared = None;
         }
     }
 }

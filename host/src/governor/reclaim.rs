@@ -11,8 +11,9 @@ use std::fmt;
 /// many threads at once. Take no lock in it that may be held while memory is asked for, its own requests included: use
 /// `try_lock`, and give nothing where that fails. If it panics, it gave nothing.
 pub trait Reclaim: Send + Sync {
-    /// Gives back at least `shortfall.bytes` bytes of the domain, or as much as there is. Answers what it believes to
-    /// have given back, for the log alone: what counts is what the ledger says then.
+    /// Gives back at least `shortfall.bytes` bytes of the domain, or as much as there is. Answers what it believes to have
+    /// given back, for the log alone: what counts is what the ledger says then. Where other threads took some of it
+    /// meanwhile, it may be asked again for the same request.
     fn reclaim(&self, shortfall: &Shortfall) -> u64;
 }
 

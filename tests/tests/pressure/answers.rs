@@ -4,16 +4,46 @@ use crate::{Held, giver, governor, lease, used};
 use leasehold::{Domain, ReclaimOrder};
 use leasehold_tests::asked::{Asked, register};
 use leasehold_tests::log::Log;
+use std::sync::Mutex;
 
 #[test]
 fn whoever_says_that_it_gave_and_gave_nothing_is_not_believed() {
-    let governor = governor(100);
+    let (governor, asked) = (governor(100), Asked::default());
     let held = lease(&governor, 80).unwrap();
-    let _liar = register(&governor, ReclaimOrder::new(), |shortfall| shortfall.bytes + 100);
+    let _liar = asked.register(&governor, "liar", ReclaimOrder::new(), |shortfall| shortfall.bytes + 100);
     let before = governor.snapshot();
     let figures = *lease(&governor, 50).unwrap_err().tier_exhausted().unwrap();
     assert_eq!((figures.requested_bytes, figures.used_bytes, figures.limit_bytes), (50, 80, 100));
     assert_eq!((governor.snapshot(), held.bytes()), (before, 80), "a refusal changes nothing");
+    assert_eq!(asked.take(), [("liar", 30)], "nor asked again");
+}
+
+#[test]
+fn whoever_has_given_all_that_it_has_is_not_asked_again() {
+    let (governor, asked) = (governor(100), Asked::default());
+    let held = Held::new(&governor, 10);
+    let _others = lease(&governor, 80).unwrap();
+    let _held = giver(&asked, &governor, "held", ReclaimOrder::new(), held, u64::MAX);
+    lease(&governor, 50).unwrap_err();
+    assert_eq!(asked.take(), [("held", 40)]);
+}
+
+#[test]
+fn what_another_thread_took_of_what_was_given_is_asked_for_again() {
+    let (governor, asked) = (governor(100), Asked::default());
+    let held = Held::new(&governor, 100);
+    let (giving, books, taken) = (held.clone(), governor.clone(), Mutex::new(None));
+    let _held = asked.register(&governor, "held", ReclaimOrder::new(), move |shortfall| {
+        let gave = giving.give(shortfall.bytes);
+        let mut taken = taken.lock().unwrap();
+        if taken.is_none() {
+            let books = books.clone();
+            *taken = std::thread::spawn(move || lease(&books, gave).ok()).join().unwrap();
+        }
+        gave
+    });
+    assert_eq!(lease(&governor, 7).expect("there is more").bytes(), 7);
+    assert_eq!((asked.take(), held.bytes()), (vec![("held", 7), ("held", 7)], 86));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Reclaimers that ask for memory themselves while they are asked for some.
 
 use crate::{ALL_BOOKS, Held, MIB, PAGE, faulty, giver, governor, lease, miser, used};
-use leasehold::{BufferSpec, ErrorKind, HolderId, ReclaimOrder, Registration};
+use leasehold::{BufferSpec, Domain, ErrorKind, Governor, HolderId, Reclaim, ReclaimOrder, Registration, Shortfall};
 use leasehold_tests::asked::{Asked, register};
 use leasehold_tests::fault::Books;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -111,4 +111,34 @@ fn the_requester_is_not_asked_for_what_a_reclaimer_needs_either() {
     let mut buffer = host.buffer(&backing, &BufferSpec::new(MIB).holder(mine)).unwrap();
     buffer.grow_to(PAGE).unwrap_err();
     assert_eq!(asked.take(), []);
+}
+
+#[test]
+fn whoever_registers_others_in_its_answer_is_not_answered_by_those() {
+    struct Registers {
+        governor: Governor,
+        registered: Arc<Mutex<Vec<Registration>>>,
+    }
+
+    impl Reclaim for Registers {
+        fn reclaim(&self, _shortfall: &Shortfall) -> u64 {
+            let another = Self { governor: self.governor.clone(), registered: Arc::clone(&self.registered) };
+            let order = ReclaimOrder::new();
+            let another = self.governor.on_pressure(Domain::Host, order, Arc::new(another)).unwrap();
+            self.registered.lock().unwrap().push(another);
+            lease(&self.governor, 1).unwrap_err();
+            0
+        }
+    }
+
+    let governor = governor(10);
+    let _all = lease(&governor, 10).unwrap();
+    let registered = Arc::<Mutex<Vec<Registration>>>::default();
+    let first = Registers { governor: governor.clone(), registered: Arc::clone(&registered) };
+    let _first = governor.on_pressure(Domain::Host, ReclaimOrder::new(), Arc::new(first)).unwrap();
+    let count = || registered.lock().unwrap().len();
+    lease(&governor, 1).unwrap_err();
+    assert_eq!(count(), 1);
+    lease(&governor, 1).unwrap_err();
+    assert_eq!(count(), 1 + 3, "in the next request both are asked, and the one has the other asked");
 }

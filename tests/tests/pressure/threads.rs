@@ -1,6 +1,6 @@
 //! Many threads that grow under pressure.
 
-use crate::{ALL_BOOKS, MIB, PAGE, faulty, lease, used};
+use crate::{ALL_BOOKS, Held, MIB, PAGE, faulty, governor, lease, used};
 use leasehold::{BufferSpec, ErrorKind, ReclaimOrder};
 use leasehold_tests::asked::register;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -53,5 +53,25 @@ fn many_threads_that_grow_under_pressure_stay_within_the_limit_and_end() {
         });
         assert!(given.load(Ordering::Acquire) > 0, "there was pressure");
         assert_eq!((used(&governor), faults.held().owned_bytes), (stock.lock().unwrap().bytes(), 0));
+    }
+}
+
+#[test]
+fn nobody_is_refused_while_somebody_has_plenty_to_give() {
+    for _ in 0..40 {
+        let governor = governor(4000);
+        let held = Held::new(&governor, 4000);
+        let giving = held.clone();
+        let _held = register(&governor, ReclaimOrder::new(), move |shortfall| giving.give(shortfall.bytes));
+        let start = Barrier::new(4);
+        let take = || {
+            start.wait();
+            (0..500).map(|_| lease(&governor, 1).expect("half of it is left")).collect::<Vec<_>>()
+        };
+        std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..4).map(|_| scope.spawn(take)).collect();
+            let leases: Vec<_> = threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect();
+            assert_eq!((leases.len(), used(&governor) <= 4000), (2000, true));
+        });
     }
 }

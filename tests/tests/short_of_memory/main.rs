@@ -44,7 +44,7 @@ fn giver(asked: &Asked, host: &Host, name: &'static str, held: Lease, most: u64)
     })
 }
 
-/// Registers somebody who gives nothing, and says that it gave plenty.
+/// Registers somebody who gives nothing.
 fn miser(asked: &Asked, host: &Host, name: &'static str, order: ReclaimOrder) -> Registration {
-    asked.register(&host.governor(), name, order, |_| u64::MAX)
+    asked.register(&host.governor(), name, order, |_| 0)
 }
