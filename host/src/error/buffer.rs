@@ -10,7 +10,7 @@ pub(crate) enum BufferError {
     #[error("backing {backing:?}: {what} not made: {why}")]
     InvalidSpec { backing: Arc<str>, what: &'static str, why: String },
     #[error(
-        "backing {backing:?}: not grown: asks {requested} bytes, the capacity is {capacity}; make the buffer with a larger capacity, which costs address space only"
+        "backing {backing:?}: asks {requested} bytes a plane, the capacity is {capacity}; make the buffer with a larger capacity, which costs address space only"
     )]
     CapacityExceeded { backing: Arc<str>, requested: u64, capacity: u64 },
     #[error("backing {backing:?}: not {what}: {refusal}")]

@@ -93,7 +93,8 @@ fn a_report_that_cannot_be_written_is_refused_before_the_replay() {
     for (report, why) in [
         ("gone/report.html", "can't be opened: No such file or directory"),
         (".", "can't be opened: Is a directory"),
-        ("trace.jsonl", "is the trace itself; name another file"),
+        ("trace.jsonl", "is read by this very replay; name another file"),
+        ("registry.toml", "is read by this very replay; name another file"),
     ] {
         let output = leasehold(folder.path(), &["replay", "trace.jsonl", "--report", report]);
         assert_eq!(output.status.code(), Some(2), "{output:?}");

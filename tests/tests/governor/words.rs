@@ -46,7 +46,7 @@ fn of_a_growth_past_the_capacity() {
     let mut buffer = host.buffer(&backing, &BufferSpec::new(6912)).unwrap();
     assert_eq!(
         refusal(buffer.grow_to(8193)),
-        "backing \"faulty\": not grown: asks 8193 bytes, the capacity is 8192; make the buffer with a larger \
+        "backing \"faulty\": asks 8193 bytes a plane, the capacity is 8192; make the buffer with a larger \
          capacity, which costs address space only"
     );
 }

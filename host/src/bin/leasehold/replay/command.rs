@@ -19,7 +19,7 @@ use crate::{output, session};
 use clap::ValueEnum;
 use indicatif::{ProgressBar, ProgressStyle};
 use leasehold::{BackingHandle, Host, Requirements};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Requests of the synthetic workload, unless `--requests` says otherwise.
@@ -36,7 +36,7 @@ pub(crate) fn run(registry: Option<PathBuf>, arguments: &ReplayArguments) -> Res
     let (host, backings) = host(registry, arguments, &trace)?;
     say_where_from(&host, &backings);
     let setup = Setup::new(arguments, &trace, &host, &backings).map_err(Failure::does_not_hold)?;
-    let report = report_file(arguments)?;
+    let report = report_file(arguments, &host)?;
     let mut runs = Vec::new();
     let outcome = run_all(&host, &backings, &trace, arguments, &mut runs);
     // What was measured before a failure is not lost.
@@ -70,9 +70,11 @@ fn run_all(
 }
 
 /// The file for the report, if one is asked for; a path that can't be written is refused before any run.
-fn report_file(arguments: &ReplayArguments) -> Result<Option<ReportFile>, Failure> {
-    let trace = arguments.trace.as_deref();
-    let file = arguments.report.as_ref().map(|path| ReportFile::open(path, trace));
+fn report_file(arguments: &ReplayArguments, host: &Host) -> Result<Option<ReportFile>, Failure> {
+    let registry = host.registry().map(Path::to_owned);
+    let libraries = host.backings().into_iter().map(|report| PathBuf::from(report.library));
+    let read: Vec<_> = arguments.trace.iter().cloned().chain(registry).chain(libraries).collect();
+    let file = arguments.report.as_ref().map(|path| ReportFile::open(path, &read));
     file.transpose().map_err(Failure::unusable)
 }
 

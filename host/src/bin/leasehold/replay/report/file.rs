@@ -21,22 +21,27 @@ pub(crate) struct ReportFile {
 pub(crate) enum ReportError {
     #[error("report {path:?}: can't be opened: {error}; name a file that may be written, in a folder that is there")]
     Unopened { path: PathBuf, error: io::Error },
-    #[error("report {path:?}: is the trace itself; name another file")]
-    IsTheTrace { path: PathBuf },
+    #[error("report {path:?}: is read by this very replay; name another file")]
+    IsRead { path: PathBuf },
     #[error("report {path:?}: not written whole: {error}; make room or name another file, then run again")]
     Unwritten { path: PathBuf, error: io::Error },
 }
 
 impl ReportFile {
-    /// Opens the file, or makes it; not the one at `trace`.
+    /// Opens the file, or makes it; none of those that are read: trace, registry file, libraries.
     ///
     /// # Errors
-    /// When it can't be written, or is the trace.
-    pub(crate) fn open(path: &Path, trace: Option<&Path>) -> Result<Self, ReportError> {
+    /// When it can't be written, or is one of those.
+    pub(crate) fn open(path: &Path, read: &[PathBuf]) -> Result<Self, ReportError> {
         let refuse = |error| ReportError::Unopened { path: path.to_owned(), error };
         let file = OpenOptions::new().write(true).create(true).truncate(false).open(path).map_err(refuse)?;
-        if is_at(&file, trace).map_err(refuse)? {
-            return Err(ReportError::IsTheTrace { path: path.to_owned() });
+        let own = file.metadata().map_err(refuse)?;
+        let is_own = |other: &PathBuf| {
+            let other = other.metadata();
+            own.is_file() && other.is_ok_and(|other| (own.dev(), own.ino()) == (other.dev(), other.ino()))
+        };
+        if read.iter().any(is_own) {
+            return Err(ReportError::IsRead { path: path.to_owned() });
         }
         Ok(Self { path: path.to_owned(), file })
     }
@@ -62,14 +67,6 @@ impl ReportFile {
     }
 }
 
-fn is_at(file: &File, path: Option<&Path>) -> io::Result<bool> {
-    let Some(other) = path.and_then(|path| path.metadata().ok()) else {
-        return Ok(false);
-    };
-    let own = file.metadata()?;
-    Ok(own.is_file() && (own.dev(), own.ino()) == (other.dev(), other.ino()))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -80,26 +77,26 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("report.html");
         fs::write(&path, "an old and long report").unwrap();
-        let report = ReportFile::open(&path, None).unwrap();
+        let report = ReportFile::open(&path, &[]).unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "an old and long report");
         assert_eq!(report.write("new").unwrap(), path);
         assert_eq!(fs::read_to_string(&path).unwrap(), "new");
     }
 
     #[test]
-    fn the_trace_is_never_overwritten() {
+    fn what_is_read_is_never_overwritten() {
         let folder = tempfile::tempdir().unwrap();
         let (trace, link) = (folder.path().join("trace.csv"), folder.path().join("link.csv"));
         fs::write(&trace, "requests").unwrap();
         fs::hard_link(&trace, &link).unwrap();
-        let text = ReportFile::open(&link, Some(&trace)).unwrap_err().to_string();
-        assert_eq!(text, format!("report {link:?}: is the trace itself; name another file"));
+        let text = ReportFile::open(&link, &[folder.path().join("none"), trace.clone()]).unwrap_err().to_string();
+        assert_eq!(text, format!("report {link:?}: is read by this very replay; name another file"));
         assert_eq!(fs::read_to_string(&trace).unwrap(), "requests");
     }
 
     #[test]
     fn a_path_that_cannot_be_written_is_named_with_the_reason() {
-        let text = ReportFile::open(Path::new("/nonexistent/report.html"), None).unwrap_err().to_string();
+        let text = ReportFile::open(Path::new("/nonexistent/report.html"), &[]).unwrap_err().to_string();
         assert_eq!(
             text,
             "report \"/nonexistent/report.html\": can't be opened: No such file or directory (os error 2); name a file \
@@ -109,7 +106,7 @@ mod tests {
 
     #[test]
     fn a_device_without_room_is_an_error_and_no_panic() {
-        let full = ReportFile::open(Path::new("/dev/full"), None).unwrap();
+        let full = ReportFile::open(Path::new("/dev/full"), &[]).unwrap();
         assert!(full.write("page").unwrap_err().to_string().contains("not written whole"));
     }
 }
