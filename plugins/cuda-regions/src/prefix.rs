@@ -4,7 +4,7 @@ use crate::contents::PrefixMemory;
 use crate::region::{Region, Returns, Wanted};
 use crate::regions::{DeviceRegions, Unfilled};
 use leasehold_cuda_driver::PhysicalHandle;
-use leasehold_plugin_api::toolkit::request;
+use leasehold_plugin_api::toolkit::{Lockable, request};
 use leasehold_plugin_api::{BackingError, ErrorKind, Prefix, PrefixId, PrefixRequest, ReleaseOutcome};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

@@ -8,6 +8,7 @@ use crate::contents::{Contents, PrefixMemory};
 use crate::options::DeviceSetting;
 use crate::source::{Need, Parting, Piece, Returned};
 use leasehold_cuda_driver::{Access, Fault, Grant, PhysicalHandle, Reservation};
+use leasehold_plugin_api::toolkit::Lockable;
 use leasehold_plugin_api::{Address, BackingError, HolderId, MemoryRole, ReleaseOutcome};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -103,12 +104,6 @@ impl Region {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Locks it; `None` once its release has begun.
-    pub(crate) fn open(&self) -> Option<OpenRegion<'_>> {
-        let state = self.lock();
-        (state.life == Life::Open && state.space.is_some()).then_some(OpenRegion { region: self, state })
-    }
-
     /// Whether an address range lies within it, and if so where.
     pub(crate) fn offset_of(&self, address: Address, bytes: u64) -> Option<u64> {
         let offset = address.get().checked_sub(self.base.get())?;
@@ -162,6 +157,15 @@ impl Region {
                 Some(ReleaseOutcome::Quarantined { remaining_bytes: 0, error: still_held(fault) })
             }
         }
+    }
+}
+
+impl Lockable for Region {
+    type Open<'a> = OpenRegion<'a>;
+
+    fn open(&self) -> Option<OpenRegion<'_>> {
+        let state = self.lock();
+        (state.life == Life::Open && state.space.is_some()).then_some(OpenRegion { region: self, state })
     }
 }
 

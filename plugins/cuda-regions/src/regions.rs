@@ -5,9 +5,8 @@ use crate::options::DeviceSetting;
 use crate::prefix::LivePrefix;
 use crate::region::{Region, Returns, Wanted};
 use crate::source::{Returned, Source, Supply};
-use crate::transaction::LockedParts;
 use leasehold_cuda_driver::{Device, Fault, Reservation};
-use leasehold_plugin_api::toolkit::{Table, request};
+use leasehold_plugin_api::toolkit::{Lockable, LockedParts, Table, request};
 use leasehold_plugin_api::{
     self as api, Address, AllocateRequest, Allocation, AllocationId, BackingError, CommitRange, ErrorKind, HolderId,
     PrefixId, RegionId, ReleaseOutcome, ReleaseTarget, ReserveRequest,

@@ -7,7 +7,7 @@ use crate::options::{HostMmapOptions, Settings};
 use crate::region::Region as LiveRegion;
 use crate::{mapping, transaction};
 use leasehold_host_memory::{MapBudget, sys};
-use leasehold_plugin_api::toolkit::{Table, request};
+use leasehold_plugin_api::toolkit::{Lockable, Table, request};
 use leasehold_plugin_api::{
     AllocateRequest, Allocation, AllocationId, Backing, BackingError, BackingFactory, Change, CommitRange, Description,
     DeviceKey, HostServices, LogLevel, Region, RegionId, ReleaseOutcome, ReleaseTarget, ReserveRequest, VirtualBacking,

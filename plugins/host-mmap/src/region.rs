@@ -15,6 +15,7 @@ use crate::options::{Population, Settings};
 use crate::runs::Runs;
 use leasehold_host_memory::sys::Counting;
 use leasehold_host_memory::{AddressSpace, Fault, MapBudget, MapShare};
+use leasehold_plugin_api::toolkit::Lockable;
 use leasehold_plugin_api::toolkit::request::{self, name};
 use leasehold_plugin_api::{Address, BackingError, CommitRange, ErrorKind, ReleaseOutcome};
 use std::ops::Range;
@@ -99,12 +100,6 @@ impl Region {
         self.base
     }
 
-    /// Locks it; `None` once its release has begun.
-    pub(crate) fn open(&self) -> Option<OpenRegion<'_>> {
-        let state = self.lock();
-        matches!(state.life, Life::Open(_)).then_some(OpenRegion { region: self, state })
-    }
-
     /// Unmaps it; `None` when that is done already.
     ///
     /// At the limit of mappings the kernel refuses to unmap a region that it has merged with a neighbour. The pages go
@@ -134,6 +129,15 @@ impl Region {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Lockable for Region {
+    type Open<'a> = OpenRegion<'a>;
+
+    fn open(&self) -> Option<OpenRegion<'_>> {
+        let state = self.lock();
+        matches!(state.life, Life::Open(_)).then_some(OpenRegion { region: self, state })
     }
 }
 

@@ -13,7 +13,7 @@ use crate::supply::Returns;
 use crate::treasury::Treasury;
 use crate::{sharing, transaction, window};
 use leasehold_host_memory::{MapBudget, sys};
-use leasehold_plugin_api::toolkit::{Table, request};
+use leasehold_plugin_api::toolkit::{Lockable, Table, request};
 use leasehold_plugin_api::{
     Accounting, AllocateRequest, Allocation, AllocationId, Backing, BackingError, BackingFactory, Change, CommitRange,
     Description, DeviceKey, Domain, ErrorKind, HolderId, HostServices, Prefix, PrefixId, PrefixMapping, PrefixRequest,

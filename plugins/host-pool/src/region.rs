@@ -18,6 +18,7 @@ use crate::run::frames_of;
 use crate::supply::Returns;
 use crate::window::Window;
 use leasehold_host_memory::{AddressSpace, Fault, MapBudget, MapShare};
+use leasehold_plugin_api::toolkit::Lockable;
 use leasehold_plugin_api::toolkit::request::{self, name};
 use leasehold_plugin_api::{Address, BackingError, CommitRange, ErrorKind, HolderId, MemoryRole, ReleaseOutcome};
 use rustix::io::Errno;
@@ -80,12 +81,6 @@ impl LiveRegion {
         let base = window.base();
         let state = State { life: Life::Open(window), extents: Extents::default(), share };
         Ok(Self { base, bytes, granule, purpose, state: Mutex::new(state) })
-    }
-
-    /// Locks it; `None` once its release has begun.
-    pub(crate) fn open(&self) -> Option<OpenRegion<'_>> {
-        let state = self.lock();
-        matches!(state.life, Life::Open(_)).then_some(OpenRegion { region: self, state })
     }
 
     /// What its whole size needs, as a plain allocation does.
@@ -173,6 +168,15 @@ impl LiveRegion {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Lockable for LiveRegion {
+    type Open<'a> = OpenRegion<'a>;
+
+    fn open(&self) -> Option<OpenRegion<'_>> {
+        let state = self.lock();
+        matches!(state.life, Life::Open(_)).then_some(OpenRegion { region: self, state })
     }
 }
 
