@@ -5,9 +5,6 @@ use crate::source::{Need, Piece};
 use leasehold_cuda_driver::{Device, Fault, PhysicalHandle, Properties};
 use leasehold_plugin_api::BackingError;
 
-/// `CUDA_ERROR_OUT_OF_MEMORY`.
-const OUT_OF_MEMORY: u32 = 2;
-
 /// From how many units on it is worth a call to ask first what is free.
 const MANY: u64 = 64;
 
@@ -80,7 +77,7 @@ impl Maker {
         let _bound = self.device.bind().map_err(refuse)?;
         if bytes > self.unit.saturating_mul(MANY) && self.device.memory().map_err(refuse)?.free < bytes {
             // The same refusal as after all that is left was made, which others would lack meanwhile.
-            return Err(refuse(Fault::new("cuMemGetInfo", OUT_OF_MEMORY)));
+            return Err(refuse(Fault::out_of_memory("cuMemGetInfo")));
         }
         for (need, part) in needs.iter().zip(parts) {
             for _ in units_of(part)..need.units {

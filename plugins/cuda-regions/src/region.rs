@@ -13,9 +13,6 @@ use leasehold_plugin_api::{Address, BackingError, HolderId, MemoryRole, ReleaseO
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// `CUDA_ERROR_INVALID_VALUE`.
-const INVALID_VALUE: u32 = 1;
-
 /// What somebody wants of a region.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wanted {
@@ -171,7 +168,7 @@ impl Lockable for Region {
 
 /// Nobody gets here: a region is open as long as its addresses are its own.
 fn ended(call: &'static str) -> Fault {
-    Fault::new(call, INVALID_VALUE)
+    Fault::invalid_value(call)
 }
 
 fn still_held(fault: Fault) -> BackingError {

@@ -230,9 +230,6 @@ impl Unfilled {
     }
 }
 
-/// `CUDA_ERROR_INVALID_VALUE`: of a copy, that its bytes are not mapped, or not to be written.
-const INVALID_VALUE: u32 = 1;
-
 fn copy_in_region(
     region: &Region,
     address: Address,
@@ -243,7 +240,7 @@ fn copy_in_region(
     let outcome = region.copy(|space| act(space, offset)).ok_or_else(|| nowhere(address, bytes))?;
     outcome.map_err(|fault| {
         let what = format!("{bytes} bytes at {address} not copied, or not all of them");
-        if fault.code != INVALID_VALUE {
+        if !fault.is_invalid_value() {
             return fault.into_error(what, fault.advice());
         }
         let advice = "name bytes that are committed, and write to none that are sealed";
