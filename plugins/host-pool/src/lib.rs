@@ -4,10 +4,10 @@
 //! ```text
 //!           ┌─► transaction ─┐            ┌─► commitment, placement     frames of its own, parts of prefixes
 //! backing ──┤                ├─► region ──┼─► extents                   which frames are where (pure)
-//!    │      └─► sharing ─────┘     │      └─► window                    the kernel (the only unsafe file)
+//!    │      └─► sharing ─────┘     │      └─► window                    the kernel (unsafe)
 //!    │             └─► prefix ─────┤
 //!    └─► options                   └─► pool ──┬─► frames ──► holes, parked    which frame serves whom (pure)
-//!                                    │        ├─► store                       files, and holes in them
+//!                                    │        ├─► store                       files, and holes in them (unsafe)
 //!                                  supply     └─► treasury                    who is charged
 //! ```
 //!

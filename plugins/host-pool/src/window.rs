@@ -50,8 +50,8 @@ pub(crate) struct Window {
     ///
     /// Invariant 3: what is mapped here are frames of a [`Store`](crate::store::Store), whose files can't shrink (its
     /// invariant 1). Either the owner of this window is their one taker, and they are mapped writable nowhere else
-    /// (invariant 1 of [`Pool`](crate::pool::Pool)), or they are a sealed prefix's and mapped read-only. The callers of
-    /// [`Window::map`] promise it.
+    /// (invariant 1 of [`Pool`](crate::pool::Pool)), or they are a sealed prefix's and mapped read-only. That is the duty
+    /// of whoever calls [`Window::map`].
     space: AddressSpace,
 }
 
@@ -78,9 +78,11 @@ impl Window {
 
     /// Maps a part of a file. On failure part of it may be mapped.
     ///
-    /// The caller promises invariant 3: the file can't shrink and has all of the part, whose frames are the caller's
-    /// own, or a sealed prefix's with [`Treatment::ReadOnly`].
-    pub(crate) fn map(
+    /// # Safety
+    ///
+    /// Invariant 3: the file can't shrink and has all of the part. The frames of the part are the caller's own, or a sealed
+    /// prefix's with [`Treatment::ReadOnly`].
+    pub(crate) unsafe fn map(
         &self,
         offset: u64,
         bytes: u64,
