@@ -8,7 +8,8 @@ use std::path::PathBuf;
 /// The most bytes to park, unless the options say otherwise.
 const PARK: u64 = 1 << 30;
 
-/// The options of [`CudaPool`](crate::CudaPool), as written.
+/// The options of [`CudaPool`](crate::CudaPool), as written. Those of [`DeviceOptions`] are repeated, since serde refuses no
+/// unknown key where one struct is flattened into another.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct CudaPoolOptions {

@@ -18,17 +18,18 @@ pub enum GranularityChoice {
 }
 
 /// The options that the CUDA backings have in common, as written.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 pub struct DeviceOptions {
-    /// The device's ordinal.
+    /// The device's ordinal, as the driver counts them. Default: 0.
     pub device: u32,
-    /// Which granularity a unit is made of.
+    /// Which granularity a unit is made of. Default: the minimum.
     pub granularity: GranularityChoice,
-    /// How many granules one handle has; default 1.
+    /// How many granules one handle has: a power of two. Default: 1.
     pub handle: Option<u64>,
-    /// Other devices that get access.
+    /// Ordinals of other devices that get access too. Default: none.
     pub peers: Vec<u32>,
-    /// The driver's library, where it is not the system's.
+    /// A library to load instead of the system's driver.
     pub driver: Option<PathBuf>,
 }
 

@@ -14,7 +14,7 @@ use crate::mapping::Mapping;
 use crate::options::{Population, Settings};
 use crate::runs::Runs;
 use leasehold_host_memory::sys::Counting;
-use leasehold_host_memory::{AddressSpace, Fault, MapBudget, MapShare};
+use leasehold_host_memory::{AddressSpace, Fault, MapBudget, MapShare, maps_of};
 use leasehold_plugin_api::toolkit::Lockable;
 use leasehold_plugin_api::toolkit::request::{self, name};
 use leasehold_plugin_api::{Address, BackingError, CommitRange, ErrorKind, ReleaseOutcome};
@@ -217,11 +217,6 @@ impl State {
         self.runs.remove(range);
         self.share.resize(maps_of(self.runs.pieces()));
     }
-}
-
-/// The most mappings that a region with `pieces` can be: each piece, and the space before, between and after them.
-fn maps_of(pieces: usize) -> u64 {
-    u64::try_from(pieces).unwrap_or(u64::MAX).saturating_mul(2).saturating_add(1)
 }
 
 /// Makes a range usable. On failure part of it may be.

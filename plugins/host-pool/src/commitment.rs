@@ -4,9 +4,9 @@
 //! a mapping, the frames behind it become residue: they are emptied, and nobody gets them before the mapping is gone.
 
 use crate::pool::Pool;
-use crate::region::{OpenRegion, maps_of};
+use crate::region::OpenRegion;
 use crate::supply::{Piece, Returns};
-use leasehold_host_memory::Fault;
+use leasehold_host_memory::{Fault, maps_of};
 use leasehold_plugin_api::toolkit::request::name;
 use leasehold_plugin_api::{BackingError, CommitRange, ErrorKind};
 use std::fmt::Display;

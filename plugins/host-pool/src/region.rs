@@ -17,7 +17,7 @@ use crate::pool::Pool;
 use crate::run::frames_of;
 use crate::supply::Returns;
 use crate::window::Window;
-use leasehold_host_memory::{AddressSpace, Fault, MapBudget, MapShare};
+use leasehold_host_memory::{AddressSpace, Fault, MapBudget, MapShare, maps_of};
 use leasehold_plugin_api::toolkit::Lockable;
 use leasehold_plugin_api::toolkit::request::{self, name};
 use leasehold_plugin_api::{Address, BackingError, CommitRange, ErrorKind, HolderId, MemoryRole, ReleaseOutcome};
@@ -234,9 +234,4 @@ impl OpenRegion<'_> {
         let state = &mut *self.state;
         state.share.resize(maps_of(state.extents.pieces()));
     }
-}
-
-/// The most mappings that so many pieces can be: each piece, and the space before, between and after them.
-pub(crate) fn maps_of(pieces: usize) -> u64 {
-    u64::try_from(pieces).unwrap_or(u64::MAX).saturating_mul(2).saturating_add(1)
 }
