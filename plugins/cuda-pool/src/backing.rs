@@ -38,7 +38,7 @@ impl BackingFactory for CudaPool {
         })?;
         let park_units = options.park_units(setting.unit);
         let pool = Pool::new(Maker::new(&setting), park_units, Books { host, domain });
-        let regions = DeviceRegions::new(setting, Box::new(pool.clone()));
+        let regions = DeviceRegions::new(setting, Box::new(pool.clone()), host);
         Ok(Self { regions, pool, authority, read_only })
     }
 }

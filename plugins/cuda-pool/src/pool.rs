@@ -139,3 +139,17 @@ impl Source for Pool {
         units.saturating_sub(self.lock().units()).saturating_mul(self.unit())
     }
 }
+
+impl Drop for Shared {
+    /// Gives parked handles back, and tells the host what the driver still holds then. The charges end with the backing:
+    /// the host closes its account.
+    fn drop(&mut self) {
+        let Self { maker, books, parked, .. } = self;
+        let parked = parked.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let handles = std::iter::from_fn(|| parked.take_oldest()).map(|(_, handle)| (handle, ()));
+        if let Unmade { kept, fault: Some(fault), .. } = maker.unmake(handles) {
+            let bytes = maker.unit().saturating_mul(u64::try_from(kept.len()).unwrap_or(u64::MAX));
+            books.report(&format!("parked memory of {bytes} bytes outlives its backing: {fault}"));
+        }
+    }
+}

@@ -9,7 +9,7 @@ use leasehold_cuda_driver::{Device, Fault, Reservation};
 use leasehold_plugin_api::toolkit::{Lockable, LockedParts, Table, request};
 use leasehold_plugin_api::{
     self as api, Address, AllocateRequest, Allocation, AllocationId, BackingError, CommitRange, ErrorKind, HolderId,
-    PrefixId, RegionId, ReleaseOutcome, ReleaseTarget, ReserveRequest,
+    HostServices, LogLevel, PrefixId, RegionId, ReleaseOutcome, ReleaseTarget, ReserveRequest,
 };
 use std::sync::Arc;
 
@@ -20,18 +20,19 @@ pub struct DeviceRegions {
     /// What was free when they were made.
     free_bytes: Option<u64>,
     source: Box<dyn Source>,
+    host: HostServices,
     regions: Table<RegionId, Region>,
     allocations: Table<AllocationId, Region>,
     pub(crate) prefixes: Table<PrefixId, LivePrefix>,
 }
 
 impl DeviceRegions {
-    /// No regions yet.
+    /// No regions yet. `host` is told what outlives them.
     #[must_use]
-    pub fn new(setting: DeviceSetting, source: Box<dyn Source>) -> Self {
+    pub fn new(setting: DeviceSetting, source: Box<dyn Source>, host: HostServices) -> Self {
         let (regions, allocations, prefixes) = (Table::new(), Table::new(), Table::new());
         let free_bytes = setting.device.memory().ok().map(|memory| memory.free);
-        Self { setting, free_bytes, source, regions, allocations, prefixes }
+        Self { setting, free_bytes, source, host, regions, allocations, prefixes }
     }
 
     /// The device.
@@ -165,6 +166,13 @@ impl DeviceRegions {
         outcome
     }
 
+    /// Logs a release that is not complete, where nobody can try it again.
+    fn report(&self, name: &str, outcome: Option<ReleaseOutcome>) {
+        if let Some(ReleaseOutcome::Failed(error) | ReleaseOutcome::Quarantined { error, .. }) = outcome {
+            self.host.log(LogLevel::Error, &format!("{name} outlives its backing: {error}"));
+        }
+    }
+
     /// Hands back to the source what a call took out of regions. The caller holds no lock. Answers the bytes that are
     /// owned no longer.
     pub(crate) fn settle(&self, returns: Returns) -> u64 {
@@ -253,15 +261,16 @@ fn nowhere(address: Address, bytes: u64) -> BackingError {
 }
 
 impl Drop for DeviceRegions {
-    /// Gives back what is live. What the driver refuses is counted by its owning types.
+    /// Gives back what is live, and tells the host what the driver still holds then.
     fn drop(&mut self) {
-        let regions = self.regions.drain().into_iter().map(|(_, region)| region);
-        let live: Vec<_> = regions.chain(self.allocations.drain().into_iter().map(|(_, region)| region)).collect();
-        for region in live {
-            self.close(&region);
+        let regions = self.regions.drain().into_iter().map(|(id, region)| (id.to_string(), region));
+        let allocations = self.allocations.drain().into_iter().map(|(id, region)| (id.to_string(), region));
+        let live: Vec<_> = regions.chain(allocations).collect();
+        for (name, region) in live {
+            self.report(&name, self.close(&region));
         }
-        for (_, prefix) in self.prefixes.drain() {
-            self.close(&prefix.window);
+        for (id, prefix) in self.prefixes.drain() {
+            self.report(&id.to_string(), self.close(&prefix.window));
             self.settle(prefix.take_memory());
         }
     }

@@ -18,10 +18,10 @@ impl BackingFactory for CudaVmm {
     const SUMMARY: &'static str = "memory of a CUDA device that grows in place, by virtual memory management";
     type Options = DeviceOptions;
 
-    fn create(options: DeviceOptions, _host: HostServices) -> Result<Self, BackingError> {
+    fn create(options: DeviceOptions, host: HostServices) -> Result<Self, BackingError> {
         let setting = options.resolve()?;
         let source = Direct::new(Maker::new(&setting));
-        Ok(Self { regions: DeviceRegions::new(setting, Box::new(source)) })
+        Ok(Self { regions: DeviceRegions::new(setting, Box::new(source), host) })
     }
 }
 
