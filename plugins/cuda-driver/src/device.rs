@@ -109,7 +109,7 @@ impl Device {
         })
     }
 
-    /// Takes address space: whole granules, at a multiple of `align`, a power of two.
+    /// Takes address space: a multiple of the minimum granularity, at a multiple of `align`, a power of two.
     ///
     /// # Errors
     ///

@@ -33,11 +33,11 @@ impl BackingFactory for CudaPool {
         let read_only = setting.device.probe_read_only(setting.properties, &setting.ordinals).map_err(|fault| {
             // Where the device is full, that is no mistake of anybody's.
             let kind = if fault.kind() == ErrorKind::OutOfMemory { ErrorKind::Unavailable } else { fault.kind() };
-            let what = "the device does not tell whether it maps read-only, for which it takes a granule of memory";
+            let what = "the device does not tell whether it maps read-only, for which it takes a little memory";
             fault.into_error_of(kind, what, fault.advice())
         })?;
-        let park_units = options.park_units(setting.unit);
-        let pool = Pool::new(Maker::new(&setting), park_units, Books { host, domain });
+        let park_granules = options.park_granules(setting.granule);
+        let pool = Pool::new(Maker::new(&setting), park_granules, Books { host, domain });
         let regions = DeviceRegions::new(setting, Box::new(pool.clone()), host);
         Ok(Self { regions, pool, authority, read_only })
     }

@@ -17,26 +17,26 @@ pub(crate) struct Pool(Arc<Shared>);
 #[derive(Debug)]
 struct Shared {
     maker: Maker,
-    park_units: u64,
+    park_granules: u64,
     books: Books,
     parked: Mutex<Parked<PhysicalHandle>>,
 }
 
 impl Pool {
-    pub(crate) fn new(maker: Maker, park_units: u64, books: Books) -> Self {
-        Self(Arc::new(Shared { maker, park_units, books, parked: Mutex::new(Parked::new()) }))
+    pub(crate) fn new(maker: Maker, park_granules: u64, books: Books) -> Self {
+        Self(Arc::new(Shared { maker, park_granules, books, parked: Mutex::new(Parked::new()) }))
     }
 
-    fn unit(&self) -> u64 {
-        self.0.maker.unit()
+    fn granule(&self) -> u64 {
+        self.0.maker.granule()
     }
 
     /// Gives parked memory up, the oldest first.
     pub(crate) fn trim(&self, bytes: u64) -> Result<u64, BackingError> {
-        let units = bytes.div_ceil(self.unit().max(1));
+        let granules = bytes.div_ceil(self.granule().max(1));
         let oldest: Vec<_> = {
             let mut parked = self.lock();
-            (0..units).map_while(|_| parked.take_oldest()).map(|(holder, handle)| (handle, holder)).collect()
+            (0..granules).map_while(|_| parked.take_oldest()).map(|(holder, handle)| (handle, holder)).collect()
         };
         match self.give_back(oldest) {
             (0, Some(fault)) => {
@@ -61,7 +61,7 @@ impl Pool {
     fn take_parked(&self, needs: &[Need], parts: &mut [Vec<Piece>]) -> bool {
         let (mut parked, mut is_any) = (self.lock(), false);
         for (need, part) in needs.iter().zip(parts) {
-            while u64::try_from(part.len()).is_ok_and(|units| units < need.units) {
+            while u64::try_from(part.len()).is_ok_and(|granules| granules < need.granules) {
                 let Some((former, handle)) = parked.take(need.holder) else { return is_any };
                 part.push(Piece { handle, former: Some(former) });
                 is_any = true;
@@ -125,7 +125,7 @@ impl Source for Pool {
         let mut surplus = Vec::new();
         let mut parked = self.lock();
         for Returned { handle, holder } in returned {
-            if parked.units() < self.0.park_units {
+            if parked.granules() < self.0.park_granules {
                 parked.park(holder, handle);
             } else {
                 surplus.push((handle, holder));
@@ -135,8 +135,8 @@ impl Source for Pool {
         self.give_back(surplus).0
     }
 
-    fn newly_owned(&self, units: u64) -> u64 {
-        units.saturating_sub(self.lock().units()).saturating_mul(self.unit())
+    fn newly_owned(&self, granules: u64) -> u64 {
+        granules.saturating_sub(self.lock().granules()).saturating_mul(self.granule())
     }
 }
 
@@ -148,7 +148,7 @@ impl Drop for Shared {
         let parked = parked.get_mut().unwrap_or_else(PoisonError::into_inner);
         let handles = std::iter::from_fn(|| parked.take_oldest()).map(|(_, handle)| (handle, ()));
         if let Unmade { kept, fault: Some(fault), .. } = maker.unmake(handles) {
-            let bytes = maker.unit().saturating_mul(u64::try_from(kept.len()).unwrap_or(u64::MAX));
+            let bytes = maker.granule().saturating_mul(u64::try_from(kept.len()).unwrap_or(u64::MAX));
             books.report(&format!("parked memory of {bytes} bytes outlives its backing: {fault}"));
         }
     }

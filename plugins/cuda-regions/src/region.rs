@@ -27,7 +27,7 @@ pub(crate) struct Wanted {
 pub(crate) struct Region {
     base: Address,
     wanted: Wanted,
-    unit: u64,
+    granule: u64,
     /// Who gets access.
     ordinals: Arc<[u32]>,
     parting: Parting,
@@ -72,14 +72,14 @@ impl Region {
             let what = format!("no address space for {bytes} bytes aligned to {align}");
             fault.into_error(what, fault.advice()).with_requested(bytes)
         })?;
-        let (base, unit, ordinals) = (space.base(), setting.unit, Arc::clone(&setting.ordinals));
+        let (base, granule, ordinals) = (space.base(), setting.granule, Arc::clone(&setting.ordinals));
         let state = State {
             space: Some(space),
             contents: Contents::default(),
             under_way: UnderWay::default(),
             life: Life::Open,
         };
-        Ok(Self { base, wanted, unit, ordinals, parting, state: Mutex::new(state) })
+        Ok(Self { base, wanted, granule, ordinals, parting, state: Mutex::new(state) })
     }
 
     /// Where it begins.
@@ -87,9 +87,9 @@ impl Region {
         self.base
     }
 
-    /// What that many units of it need.
-    pub(crate) fn need(&self, units: u64) -> Need {
-        Need { units, holder: self.wanted.holder, role: self.wanted.role }
+    /// What that many granules of it need.
+    pub(crate) fn need(&self, granules: u64) -> Need {
+        Need { granules, holder: self.wanted.holder, role: self.wanted.role }
     }
 
     /// Who gets which access to what is mapped.
@@ -143,7 +143,7 @@ impl Region {
         state.space.as_ref()?;
         if let Err(fault) = state.unmap_all(self, returns) {
             state.life = Life::Quarantined;
-            let remaining_bytes = state.contents.owned_units().saturating_mul(self.unit);
+            let remaining_bytes = state.contents.owned_granules().saturating_mul(self.granule);
             return Some(ReleaseOutcome::Quarantined { remaining_bytes, error: still_held(fault) });
         }
         match state.space.take().map(Reservation::close) {
@@ -205,7 +205,7 @@ impl State {
         Ok(())
     }
 
-    /// Unmaps a run of units in one call, and takes out what was there. A failure changes nothing that anybody sees.
+    /// Unmaps a run of granules in one call, and takes out what was there. A failure changes nothing that anybody sees.
     fn unmap_run(
         &mut self,
         region: &Region,
@@ -224,8 +224,8 @@ impl State {
                 }
             }
         }
-        let units = run.end.saturating_sub(run.start);
-        space.unmap(run.start.saturating_mul(region.unit), units.saturating_mul(region.unit))?;
+        let granules = run.end.saturating_sub(run.start);
+        space.unmap(run.start.saturating_mul(region.granule), granules.saturating_mul(region.granule))?;
         returns.memories.extend(self.contents.remove_parts(run));
         let removed = self.contents.remove(run, region.wanted.holder).into_iter();
         returns.handles.extend(removed.map(|(handle, holder)| Returned { handle, holder }));

@@ -42,13 +42,13 @@ impl DeviceRegions {
     }
 
     /// The unit of commit in bytes: one handle.
-    pub(crate) fn unit(&self) -> u64 {
-        self.setting.unit
+    pub(crate) fn granule(&self) -> u64 {
+        self.setting.granule
     }
 
-    /// Whole units in that many bytes.
-    pub(crate) fn units(&self, bytes: u64) -> u64 {
-        bytes.checked_div(self.unit()).unwrap_or(0)
+    /// Whole granules in that many bytes.
+    pub(crate) fn granules(&self, bytes: u64) -> u64 {
+        bytes.checked_div(self.granule()).unwrap_or(0)
     }
 
     pub(crate) fn table(&self) -> &Table<RegionId, Region> {
@@ -79,7 +79,7 @@ impl DeviceRegions {
 
     /// Takes address space.
     pub(crate) fn reserve(&self, request: &ReserveRequest) -> Result<api::Region, BackingError> {
-        request::check_reserve(request, self.unit())?;
+        request::check_reserve(request, self.granule())?;
         let ReserveRequest { id, bytes, align, role, holder } = *request;
         let region = self.reserve_region(Wanted { bytes, align, holder, role })?;
         let base = region.base();
@@ -91,20 +91,20 @@ impl DeviceRegions {
         Region::reserve(&self.setting, self.source.parting(), wanted)
     }
 
-    /// Hands out memory that is committed as a whole, in whole units, and reads as zero.
+    /// Hands out memory that is committed as a whole, in whole granules, and reads as zero.
     ///
     /// # Errors
     ///
     /// As [`Backing::allocate`](leasehold_plugin_api::Backing::allocate).
     pub fn allocate(&self, request: &AllocateRequest) -> Result<Allocation, BackingError> {
-        let bytes = request::physical_bytes(request, self.unit())?;
+        let bytes = request::physical_bytes(request, self.granule())?;
         let AllocateRequest { id, align, role, .. } = *request;
         if self.allocations.find(id).is_some() {
             return Err(request::live_already(id));
         }
         // Of nobody: an allocation shows what nobody left, its holder included.
         let holder = HolderId::NOBODY;
-        let region = self.reserve_region(Wanted { bytes, align: align.max(self.unit()), holder, role })?;
+        let region = self.reserve_region(Wanted { bytes, align: align.max(self.granule()), holder, role })?;
         let base = region.base();
         let filled = self.fill_region(&region, bytes);
         if let Err(Unfilled::Gone(error)) = filled {
@@ -121,7 +121,7 @@ impl DeviceRegions {
     /// Commits all of a region that nobody else knows yet. Answers the bytes that are newly owned.
     pub(crate) fn fill_region(&self, region: &Region, bytes: u64) -> Result<u64, Unfilled> {
         let (mut supply, mut returns) = (Supply::default(), Returns::default());
-        let need = region.need(self.units(bytes));
+        let need = region.need(self.granules(bytes));
         let parts = [CommitRange::new(RegionId::new(0), 0, bytes)];
         let outcome = self.source.obtain(&[need], &mut supply).and_then(|()| {
             let open = region.open().ok_or_else(|| BackingError::new(ErrorKind::Internal, "a new region is closed"))?;

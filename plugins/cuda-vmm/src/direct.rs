@@ -39,10 +39,10 @@ impl Source for Direct {
 
     /// Nothing comes here: regions part with handles before they unmap. What did would go, or be counted.
     fn take_back(&self, returned: Vec<Returned>) -> u64 {
-        self.0.unmake(returned.into_iter().map(|unit| (unit.handle, ()))).bytes
+        self.0.unmake(returned.into_iter().map(|granule| (granule.handle, ()))).bytes
     }
 
-    fn newly_owned(&self, units: u64) -> u64 {
-        units.saturating_mul(self.0.unit())
+    fn newly_owned(&self, granules: u64) -> u64 {
+        granules.saturating_mul(self.0.granule())
     }
 }

@@ -4,7 +4,7 @@
 //! ```text
 //! backing ──► DeviceRegions (cuda-regions) ─► Device (cuda-driver) ──► the driver, found at run time
 //!                   │
-//!                   └─► direct      a handle for each unit: made at commit, given back before it is unmapped
+//!                   └─► direct      a handle for each granule: made at commit, given back before it is unmapped
 //! ```
 //!
 //! It keeps no budget of bytes ([`Accounting::Buffer`](leasehold_plugin_api::Accounting)): that is the host's. The CPU

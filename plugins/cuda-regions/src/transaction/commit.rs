@@ -13,7 +13,7 @@ impl DeviceRegions {
     pub(crate) fn cost(&self, ranges: &[CommitRange]) -> Result<Change, BackingError> {
         CallParts::new(ranges)?.with_locked(self.table(), |locked| locked.check(OpenRegion::check_free))?;
         let mapped_bytes = CommitRange::total_bytes(ranges);
-        Ok(Change { mapped_bytes, owned_bytes: self.source().newly_owned(self.units(mapped_bytes)) })
+        Ok(Change { mapped_bytes, owned_bytes: self.source().newly_owned(self.granules(mapped_bytes)) })
     }
 
     /// Commits every range, or none.
@@ -21,7 +21,7 @@ impl DeviceRegions {
         let parts = CallParts::new(ranges)?;
         let needs = parts.with_locked(self.table(), |locked| {
             locked.check(OpenRegion::check_free)?;
-            let needs = locked.iter().map(|(region, part)| region.need(self.units(part.bytes)));
+            let needs = locked.iter().map(|(region, part)| region.need(self.granules(part.bytes)));
             Ok(needs.collect::<Vec<Need>>())
         })?;
         let (mut supply, mut returns) = (Supply::default(), Returns::default());

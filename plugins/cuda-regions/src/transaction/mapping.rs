@@ -87,15 +87,17 @@ impl DeviceRegions {
 
     /// Refuses a part that is malformed or leaves its prefix.
     fn check_source(&self, mapping: &PrefixMapping, memory: &PrefixMemory<PhysicalHandle>) -> Result<(), BackingError> {
-        let unit = self.unit();
-        let bytes = unit.saturating_mul(u64::try_from(memory.handles.len()).unwrap_or(u64::MAX));
+        let granule = self.granule();
+        let bytes = granule.saturating_mul(u64::try_from(memory.handles.len()).unwrap_or(u64::MAX));
         let source = mapping.source;
-        let is_whole = source.offset.is_multiple_of(unit) && source.bytes.is_multiple_of(unit) && source.bytes > 0;
+        let is_whole =
+            source.offset.is_multiple_of(granule) && source.bytes.is_multiple_of(granule) && source.bytes > 0;
         if is_whole && source.end().is_some_and(|end| end <= bytes) {
             return Ok(());
         }
         let (id, offset, asked) = (source.prefix(), source.offset, source.bytes);
-        let why = format!("{asked} bytes at offset {offset} are no part of its {bytes}; ask for whole units of {unit}");
+        let why =
+            format!("{asked} bytes at offset {offset} are no part of its {bytes}; ask for whole granules of {granule}");
         Err(BackingError::invalid(format!("{id}: {why}")))
     }
 }
