@@ -4,7 +4,7 @@ use crate::books::Books;
 use crate::options::CudaPoolOptions;
 use crate::pool::Pool;
 use leasehold_cuda_driver::ReadOnlySupport;
-use leasehold_cuda_regions::{DeviceRegions, Maker};
+use leasehold_cuda_regions::{DeviceRegions, HandleFactory};
 use leasehold_plugin_api::{
     Accounting, AllocateRequest, Allocation, AuthorityId, Backing, BackingError, BackingFactory, Description,
     DeviceKey, ErrorKind, HostAccess, HostServices, ReleaseOutcome, ReleaseTarget, SharedMapping, Transfer,
@@ -37,7 +37,7 @@ impl BackingFactory for CudaPool {
             fault.into_error_of(kind, what, fault.advice())
         })?;
         let park_granules = options.park_granules(setting.granule);
-        let pool = Pool::new(Maker::new(&setting), park_granules, Books { host, domain });
+        let pool = Pool::new(HandleFactory::new(&setting), park_granules, Books { host, domain });
         let regions = DeviceRegions::new(setting, Box::new(pool.clone()), host);
         Ok(Self { regions, pool, authority, read_only })
     }

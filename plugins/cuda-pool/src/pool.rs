@@ -6,7 +6,7 @@
 use crate::books::Books;
 use crate::parked::Parked;
 use leasehold_cuda_driver::{Fault, PhysicalHandle};
-use leasehold_cuda_regions::{Maker, Need, Parting, Piece, Returned, Source, Supply, Unmade};
+use leasehold_cuda_regions::{HandleFactory, HandleRelease, Need, Piece, Released, Returned, Source, Supply};
 use leasehold_plugin_api::{BackingError, ErrorKind, HolderId};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -16,19 +16,19 @@ pub(crate) struct Pool(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
-    maker: Maker,
+    factory: HandleFactory,
     park_granules: u64,
     books: Books,
     parked: Mutex<Parked<PhysicalHandle>>,
 }
 
 impl Pool {
-    pub(crate) fn new(maker: Maker, park_granules: u64, books: Books) -> Self {
-        Self(Arc::new(Shared { maker, park_granules, books, parked: Mutex::new(Parked::new()) }))
+    pub(crate) fn new(factory: HandleFactory, park_granules: u64, books: Books) -> Self {
+        Self(Arc::new(Shared { factory, park_granules, books, parked: Mutex::new(Parked::new()) }))
     }
 
     fn granule(&self) -> u64 {
-        self.0.maker.granule()
+        self.0.factory.granule()
     }
 
     /// Gives parked memory up, the oldest first.
@@ -49,7 +49,7 @@ impl Pool {
     /// Gives handles back and refunds them; what the driver doesn't take is parked, whatever the bound is. Answers the
     /// bytes, and what the driver said last.
     fn give_back(&self, handles: Vec<(PhysicalHandle, HolderId)>) -> (u64, Option<Fault>) {
-        let Unmade { bytes, kept, fault } = self.0.maker.unmake(handles);
+        let Released { bytes, kept, fault } = self.0.factory.release(handles);
         let mut parked = self.lock();
         kept.into_iter().for_each(|(handle, holder)| parked.park(holder, handle));
         drop(parked);
@@ -75,7 +75,7 @@ impl Pool {
     /// the bytes.
     fn charge(&self, needs: &[Need], parts: &mut [Vec<Piece>]) -> Result<u64, BackingError> {
         loop {
-            let bytes = self.0.maker.missing_bytes(needs, parts);
+            let bytes = self.0.factory.missing_bytes(needs, parts);
             let Some(role) = needs.first().filter(|_| bytes > 0).map(|need| need.role) else { return Ok(0) };
             let Err(refused) = self.0.books.charge(bytes, role) else { return Ok(bytes) };
             let is_of_the_budget = refused.kind() == ErrorKind::BudgetRefused;
@@ -91,17 +91,17 @@ impl Pool {
 }
 
 impl Source for Pool {
-    fn parting(&self) -> Parting {
-        Parting::AfterUnmapping
+    fn handle_release(&self) -> HandleRelease {
+        HandleRelease::AfterUnmapping
     }
 
     fn obtain(&self, needs: &[Need], supply: &mut Supply) -> Result<(), BackingError> {
-        let Shared { maker, books, .. } = &*self.0;
+        let Shared { factory, books, .. } = &*self.0;
         supply.parts = needs.iter().map(|_| Vec::new()).collect();
         self.take_parked(needs, &mut supply.parts);
         supply.owned_bytes = self.charge(needs, &mut supply.parts)?;
-        maker.complete(needs, &mut supply.parts).inspect_err(|_| {
-            books.refund(maker.missing_bytes(needs, &supply.parts));
+        factory.complete(needs, &mut supply.parts).inspect_err(|_| {
+            books.refund(factory.missing_bytes(needs, &supply.parts));
         })
     }
 
@@ -144,11 +144,11 @@ impl Drop for Shared {
     /// Gives parked handles back, and tells the host what the driver still holds then. The charges end with the backing:
     /// the host closes its account.
     fn drop(&mut self) {
-        let Self { maker, books, parked, .. } = self;
+        let Self { factory, books, parked, .. } = self;
         let parked = parked.get_mut().unwrap_or_else(PoisonError::into_inner);
         let handles = std::iter::from_fn(|| parked.take_oldest()).map(|(_, handle)| (handle, ()));
-        if let Unmade { kept, fault: Some(fault), .. } = maker.unmake(handles) {
-            let bytes = maker.granule().saturating_mul(u64::try_from(kept.len()).unwrap_or(u64::MAX));
+        if let Released { kept, fault: Some(fault), .. } = factory.release(handles) {
+            let bytes = factory.granule().saturating_mul(u64::try_from(kept.len()).unwrap_or(u64::MAX));
             books.report(&format!("parked memory of {bytes} bytes outlives its backing: {fault}"));
         }
     }

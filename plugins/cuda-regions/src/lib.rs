@@ -20,7 +20,7 @@
 mod broken;
 mod contents;
 mod contract;
-mod maker;
+mod handle_factory;
 mod options;
 mod prefix;
 mod region;
@@ -28,7 +28,7 @@ mod regions;
 mod source;
 mod transaction;
 
-pub use maker::{Maker, Unmade};
+pub use handle_factory::{HandleFactory, Released};
 pub use options::{DeviceOptions, DeviceSetting, GranularityChoice};
 pub use regions::DeviceRegions;
-pub use source::{Need, Parting, Piece, Returned, Source, Supply};
+pub use source::{HandleRelease, Need, Piece, Returned, Source, Supply};

@@ -6,7 +6,7 @@ pub(crate) use open::OpenRegion;
 
 use crate::contents::{Contents, PrefixMemory};
 use crate::options::DeviceSetting;
-use crate::source::{Need, Parting, Piece, Returned};
+use crate::source::{HandleRelease, Need, Piece, Returned};
 use leasehold_cuda_driver::{Access, Fault, Grant, PhysicalHandle, Reservation};
 use leasehold_plugin_api::toolkit::Lockable;
 use leasehold_plugin_api::{Address, BackingError, HolderId, MemoryRole, ReleaseOutcome};
@@ -30,7 +30,7 @@ pub(crate) struct Region {
     granule: u64,
     /// Who gets access.
     ordinals: Arc<[u32]>,
-    parting: Parting,
+    handle_release: HandleRelease,
     state: Mutex<State>,
 }
 
@@ -66,7 +66,11 @@ pub(crate) struct Returns {
 
 impl Region {
     /// Takes address space; nothing is mapped.
-    pub(crate) fn reserve(setting: &DeviceSetting, parting: Parting, wanted: Wanted) -> Result<Self, BackingError> {
+    pub(crate) fn reserve(
+        setting: &DeviceSetting,
+        handle_release: HandleRelease,
+        wanted: Wanted,
+    ) -> Result<Self, BackingError> {
         let Wanted { bytes, align, .. } = wanted;
         let space = setting.device.reserve(bytes, align).map_err(|fault| {
             let what = format!("no address space for {bytes} bytes aligned to {align}");
@@ -79,7 +83,7 @@ impl Region {
             under_way: UnderWay::default(),
             life: Life::Open,
         };
-        Ok(Self { base, wanted, granule, ordinals, parting, state: Mutex::new(state) })
+        Ok(Self { base, wanted, granule, ordinals, handle_release, state: Mutex::new(state) })
     }
 
     /// Where it begins.
@@ -178,7 +182,10 @@ fn still_held(fault: Fault) -> BackingError {
 impl State {
     fn unmap_all(&mut self, region: &Region, returns: &mut Returns) -> Result<(), Fault> {
         self.clear_debts()?;
-        self.contents.runs().into_iter().try_for_each(|run| self.unmap_run(region, &run, region.parting, returns))
+        self.contents
+            .runs()
+            .into_iter()
+            .try_for_each(|run| self.unmap_run(region, &run, region.handle_release, returns))
     }
 
     fn clear_debts(&mut self) -> Result<(), Fault> {
@@ -210,12 +217,12 @@ impl State {
         &mut self,
         region: &Region,
         run: &Range<u64>,
-        parting: Parting,
+        handle_release: HandleRelease,
         returns: &mut Returns,
     ) -> Result<(), Fault> {
         self.finish_work()?;
         let Some(space) = &self.space else { return Err(ended("cuMemUnmap")) };
-        if parting == Parting::BeforeUnmapping {
+        if handle_release == HandleRelease::BeforeUnmapping {
             for held in self.contents.handles_in(run) {
                 let Some(handle) = held.take() else { continue };
                 if let Err((handle, fault)) = handle.close() {

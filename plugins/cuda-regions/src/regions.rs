@@ -88,7 +88,7 @@ impl DeviceRegions {
     }
 
     pub(crate) fn reserve_region(&self, wanted: Wanted) -> Result<Region, BackingError> {
-        Region::reserve(&self.setting, self.source.parting(), wanted)
+        Region::reserve(&self.setting, self.source.handle_release(), wanted)
     }
 
     /// Hands out memory that is committed as a whole, in whole granules, and reads as zero.

@@ -51,9 +51,9 @@ impl Returned {
     }
 }
 
-/// When a region parts with its handles.
+/// When a region gives up the handles of what it unmaps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Parting {
+pub enum HandleRelease {
     /// Before it unmaps: the memory then goes with its mapping. What is refused leaves everything mapped.
     BeforeUnmapping,
     /// After it has unmapped: the handles go back to the source.
@@ -62,8 +62,8 @@ pub enum Parting {
 
 /// Where physical memory comes from and goes to. No lock of a caller is held while it is called.
 pub trait Source: Debug + Send + Sync {
-    /// When regions part with handles.
-    fn parting(&self) -> Parting;
+    /// When regions give up the handles of what they unmap.
+    fn handle_release(&self) -> HandleRelease;
 
     /// Memory for every need, into a supply that is empty.
     ///

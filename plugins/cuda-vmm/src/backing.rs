@@ -1,7 +1,7 @@
 //! The backing: answers the contract from its regions.
 
 use crate::direct::Direct;
-use leasehold_cuda_regions::{DeviceOptions, DeviceRegions, Maker};
+use leasehold_cuda_regions::{DeviceOptions, DeviceRegions, HandleFactory};
 use leasehold_plugin_api::{
     AllocateRequest, Allocation, Backing, BackingError, BackingFactory, Description, DeviceKey, HostAccess,
     HostServices, ReleaseOutcome, ReleaseTarget, Transfer, VirtualBacking,
@@ -20,7 +20,7 @@ impl BackingFactory for CudaVmm {
 
     fn create(options: DeviceOptions, host: HostServices) -> Result<Self, BackingError> {
         let setting = options.resolve()?;
-        let source = Direct::new(Maker::new(&setting));
+        let source = Direct::new(HandleFactory::new(&setting));
         Ok(Self { regions: DeviceRegions::new(setting, Box::new(source), host) })
     }
 }

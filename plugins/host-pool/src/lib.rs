@@ -31,6 +31,7 @@
 mod backing;
 mod commitment;
 mod extents;
+mod failpoints;
 mod frames;
 mod holes;
 mod obtaining;
@@ -44,7 +45,6 @@ mod region;
 mod run;
 mod sharing;
 mod store;
-mod strikes;
 mod supply;
 #[cfg(test)]
 mod tests;

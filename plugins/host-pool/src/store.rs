@@ -9,9 +9,9 @@
 //! called.
 #![expect(unsafe_code, reason = "vouches for the files that it maps into a window")]
 
+use crate::failpoints::{self, Failpoint};
 use crate::frames::SEGMENT_STRIDE;
 use crate::run::Run;
-use crate::strikes::{self, Strike};
 use crate::window::{Access, Treatment, Window};
 use leasehold_host_memory::Fault;
 use leasehold_plugin_api::{BackingError, ErrorKind};
@@ -127,7 +127,7 @@ impl Store {
 
     /// Gives the memory of a run back: it becomes a hole, which reads as zero.
     pub(crate) fn punch(&self, run: Run) -> Result<(), Fault> {
-        strikes::check(Strike::Punch)?;
+        failpoints::check(Failpoint::Punch)?;
         let bytes = run.frames.saturating_mul(self.granule);
         self.with(run, Access::ReadWrite, |file, at| {
             let mode = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;

@@ -5,7 +5,7 @@
 //! neither frames nor granules. Offsets that leave the window answer `EINVAL`; nothing panics.
 #![expect(unsafe_code, reason = "owns the addresses that files are mapped at, and zeroes what others left there")]
 
-use crate::strikes::{self, Strike};
+use crate::failpoints::{self, Failpoint};
 use leasehold_host_memory::sys::{self, Counting};
 use leasehold_host_memory::{AddressSpace, Fault};
 use leasehold_plugin_api::{Address, HostAccess};
@@ -106,7 +106,7 @@ impl Window {
         file_offset: u64,
         treatment: Treatment,
     ) -> Result<(), Fault> {
-        strikes::check(Strike::Map)?;
+        failpoints::check(Failpoint::Map)?;
         let call = "mmap(MAP_SHARED, MAP_FIXED)";
         let length = sys::length(call, bytes)?;
         let protection = match treatment.access() {
@@ -135,7 +135,7 @@ impl Window {
     /// Puts inaccessible space in the place of a part: whatever was mapped there is there no longer. On failure it
     /// still is.
     pub(crate) fn withdraw(&self, offset: u64, bytes: u64) -> Result<(), Fault> {
-        strikes::check(Strike::Withdraw)?;
+        failpoints::check(Failpoint::Withdraw)?;
         let base = self.space.part(offset, bytes)?;
         // SAFETY: the part is within the window (1), and the host has no use for its bytes (2).
         unsafe { sys::replace(base, bytes) }
@@ -143,7 +143,7 @@ impl Window {
 
     /// Gives the addresses back and all that is mapped there, or the window itself where the kernel refuses.
     pub(crate) fn close(self) -> Result<(), (Self, Fault)> {
-        if let Err(fault) = strikes::check(Strike::Unmap) {
+        if let Err(fault) = failpoints::check(Failpoint::Unmap) {
             return Err((self, fault));
         }
         self.space.close().map_err(|(space, fault)| (Self { space }, fault))

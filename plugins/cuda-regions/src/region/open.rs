@@ -3,7 +3,7 @@
 use super::{Region, Returns, State, ended};
 use crate::broken::{Broken, RETRY, broken_off};
 use crate::contents::{Part, PrefixMemory};
-use crate::source::{Need, Parting, Piece};
+use crate::source::{HandleRelease, Need, Piece};
 use leasehold_cuda_driver::{Access, Fault, PhysicalHandle};
 use leasehold_plugin_api::toolkit::request::{self, name};
 use leasehold_plugin_api::{BackingError, CommitRange, ErrorKind, PrefixMapping};
@@ -57,7 +57,8 @@ impl OpenRegion<'_> {
     fn clear_left(&mut self, returns: &mut Returns) -> Result<(), Fault> {
         self.state.clear_debts()?;
         let runs = self.state.contents.runs_left();
-        runs.into_iter().try_for_each(|run| self.state.unmap_run(self.region, &run, self.region.parting, returns))
+        runs.into_iter()
+            .try_for_each(|run| self.state.unmap_run(self.region, &run, self.region.handle_release, returns))
     }
 
     /// The granules of a range that was checked.
@@ -189,7 +190,7 @@ impl OpenRegion<'_> {
     /// Takes back what this very call committed. Where the driver refuses, it is residue.
     pub(crate) fn undo_commit(&mut self, part: &CommitRange, returns: &mut Returns) -> Result<(), Fault> {
         let range = self.granules_of(part);
-        let outcome = self.state.unmap_run(self.region, &range, Parting::AfterUnmapping, returns);
+        let outcome = self.state.unmap_run(self.region, &range, HandleRelease::AfterUnmapping, returns);
         if outcome.is_err() {
             let handles = self.state.contents.remove(&range, self.region.wanted.holder);
             self.state.contents.insert_residue(range.start, handles.into_iter().map(|(handle, _)| handle));
@@ -200,7 +201,7 @@ impl OpenRegion<'_> {
     /// Unmaps a committed range, or changes nothing.
     pub(crate) fn decommit(&mut self, part: &CommitRange, returns: &mut Returns) -> Result<(), Fault> {
         let range = self.granules_of(part);
-        self.state.unmap_run(self.region, &range, self.region.parting, returns)
+        self.state.unmap_run(self.region, &range, self.region.handle_release, returns)
     }
 
     /// Maps a part of a prefix read-only into a free range.
@@ -232,7 +233,7 @@ impl OpenRegion<'_> {
     /// Unmaps a part of a prefix that is mapped, or changes nothing.
     pub(crate) fn unmap_part(&mut self, mapping: &PrefixMapping, returns: &mut Returns) -> Result<(), Fault> {
         let range = self.granules_of(&mapping.target());
-        self.state.unmap_run(self.region, &range, self.region.parting, returns)
+        self.state.unmap_run(self.region, &range, self.region.handle_release, returns)
     }
 
     /// What is mapped still of a prefix is in nobody's use from now on, since the call about it broke off.

@@ -3,7 +3,7 @@
 use crate::broken::{Broken, broken_off};
 use crate::region::{OpenRegion, Returns};
 use crate::regions::DeviceRegions;
-use crate::source::{Need, Parting, Piece, Supply};
+use crate::source::{HandleRelease, Need, Piece, Supply};
 use leasehold_cuda_driver::Fault;
 use leasehold_plugin_api::toolkit::{CallParts, Lockable, LockedParts, Stopped, request};
 use leasehold_plugin_api::{BackingError, Change, CommitRange, RegionId};
@@ -122,9 +122,9 @@ impl DeviceRegions {
         });
         let given_back = self.settle(returns);
         let mapped_bytes = CommitRange::total_bytes(ranges);
-        let owned_bytes = match self.source().parting() {
-            Parting::BeforeUnmapping => mapped_bytes,
-            Parting::AfterUnmapping => given_back,
+        let owned_bytes = match self.source().handle_release() {
+            HandleRelease::BeforeUnmapping => mapped_bytes,
+            HandleRelease::AfterUnmapping => given_back,
         };
         outcome.map(|()| Change { mapped_bytes, owned_bytes })
     }

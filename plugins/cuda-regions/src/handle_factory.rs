@@ -10,7 +10,7 @@ const MANY: u64 = 64;
 
 /// Makes handles of one granule each on one device.
 #[derive(Clone, Debug)]
-pub struct Maker {
+pub struct HandleFactory {
     device: Device,
     properties: Properties,
     granule: u64,
@@ -18,7 +18,7 @@ pub struct Maker {
 
 /// What came of handles that were given back.
 #[derive(Debug)]
-pub struct Unmade<T> {
+pub struct Released<T> {
     /// Bytes that are owned no longer.
     pub bytes: u64,
     /// What the driver did not take.
@@ -27,7 +27,7 @@ pub struct Unmade<T> {
     pub fault: Option<Fault>,
 }
 
-impl Maker {
+impl HandleFactory {
     /// For what the options say.
     #[must_use]
     pub fn new(setting: &DeviceSetting) -> Self {
@@ -41,7 +41,7 @@ impl Maker {
     }
 
     /// Gives handles back, and answers those that the driver does not take, each with what came of it.
-    pub fn unmake<T>(&self, handles: impl IntoIterator<Item = (PhysicalHandle, T)>) -> Unmade<T> {
+    pub fn release<T>(&self, handles: impl IntoIterator<Item = (PhysicalHandle, T)>) -> Released<T> {
         // Where that fails, each handle tells it by itself.
         let _bound = self.device.bind();
         let (mut granules, mut kept, mut fault) = (0_u64, Vec::new(), None);
@@ -54,7 +54,7 @@ impl Maker {
                 }
             }
         }
-        Unmade { bytes: granules.saturating_mul(self.granule), kept, fault }
+        Released { bytes: granules.saturating_mul(self.granule), kept, fault }
     }
 
     /// Bytes that the parts lack of what is needed, part by part.
