@@ -179,7 +179,7 @@ impl Drop for Retained {
 #[must_use = "the context is current while this value lives"]
 pub struct Bound<'device> {
     calls: &'static Calls,
-    /// What was kept current before, where that is another: it is to be told again.
+    /// What [`KEPT`] was before, to be put back, where that is another context.
     kept: Option<Opaque>,
     /// What to put back: nothing where the context was current already, null where none was.
     ///

@@ -30,7 +30,7 @@ impl Device {
         let space = self.reserve(bytes, bytes)?;
         space.map(0, &memory)?;
         let support = read_only_access(&space, ordinals);
-        // Nobody comes back to it: once more, then, where it fails.
+        // Nothing retries this later, so try a second time here.
         let undone = space.unmap(0, bytes).or_else(|_| space.unmap(0, bytes)).and_then(|()| close(space, memory));
         support.and_then(|support| undone.map(|()| support))
     }

@@ -31,7 +31,7 @@ impl BackingFactory for CudaPool {
         let domain = DeviceKey::device(setting.device.ordinal()).domain();
         let authority = host.authority(domain)?;
         let read_only = setting.device.probe_read_only(setting.properties, &setting.ordinals).map_err(|fault| {
-            // Where the device is full, that is no mistake of anybody's.
+            // A device that is full is no mistake in the registry.
             let kind = if fault.kind() == ErrorKind::OutOfMemory { ErrorKind::Unavailable } else { fault.kind() };
             let what = "the device does not tell whether it maps read-only, for which it takes a little memory";
             fault.into_error_of(kind, what, fault.advice())

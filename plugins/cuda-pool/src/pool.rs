@@ -57,7 +57,8 @@ impl Pool {
         (bytes, fault)
     }
 
-    /// What is parked serves every need as far as it goes, beside what its part has. Answers whether anything was found.
+    /// Serves the needs from what is parked, as far as that goes, beside what their parts have already. Answers whether
+    /// anything was found.
     fn take_parked(&self, needs: &[Need], parts: &mut [Vec<Piece>]) -> bool {
         let (mut parked, mut is_any) = (self.lock(), false);
         for (need, part) in needs.iter().zip(parts) {
@@ -70,9 +71,9 @@ impl Pool {
         is_any
     }
 
-    /// Charges what the parts lack, all at once: what does not fit as a whole takes no part of the budget, and nobody gives
-    /// anything up for it. Who is asked to give something up may park it here, charged still: that serves too. Answers
-    /// the bytes.
+    /// Charges what the parts lack, all at once: what does not fit as a whole takes nothing of the budget, and nobody is asked
+    /// for room in vain. Whoever is asked may park memory here, which stays charged: it serves, and the rest is charged.
+    /// Answers the bytes.
     fn charge(&self, needs: &[Need], parts: &mut [Vec<Piece>]) -> Result<u64, BackingError> {
         loop {
             let bytes = self.0.factory.missing_bytes(needs, parts);

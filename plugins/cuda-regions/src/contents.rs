@@ -165,7 +165,7 @@ impl<H> Contents<H> {
         })
     }
 
-    /// Takes the handles out that are held; what they are behind stays mapped.
+    /// Takes out the handles that are held; their granules stay mapped.
     pub(crate) fn take_handles(&mut self) -> Vec<H> {
         self.handles_in(&(0..u64::MAX)).filter_map(Option::take).collect()
     }

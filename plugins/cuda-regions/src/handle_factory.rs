@@ -5,7 +5,7 @@ use crate::source::{Need, Piece};
 use leasehold_cuda_driver::{Device, Fault, PhysicalHandle, Properties};
 use leasehold_plugin_api::BackingError;
 
-/// From how many granules on it is worth a call to ask first what is free.
+/// A request for more granules than this first asks the driver what is free.
 const MANY: u64 = 64;
 
 /// Makes handles of one granule each on one device.
@@ -40,9 +40,9 @@ impl HandleFactory {
         self.granule
     }
 
-    /// Gives handles back, and answers those that the driver does not take, each with what came of it.
+    /// Gives handles back, and answers those that the driver does not take, each with what came with it.
     pub fn release<T>(&self, handles: impl IntoIterator<Item = (PhysicalHandle, T)>) -> Released<T> {
-        // Where that fails, each handle tells it by itself.
+        // Where that fails, closing each handle fails for the same reason.
         let _bound = self.device.bind();
         let (mut granules, mut kept, mut fault) = (0_u64, Vec::new(), None);
         for (handle, what) in handles {
@@ -76,7 +76,7 @@ impl HandleFactory {
         };
         let _bound = self.device.bind().map_err(refuse)?;
         if bytes > self.granule.saturating_mul(MANY) && self.device.memory().map_err(refuse)?.free < bytes {
-            // The same refusal as after all that is left was made, which others would lack meanwhile.
+            // The refusal that would come after taking all that is free, which others would lack meanwhile.
             return Err(refuse(Fault::out_of_memory("cuMemGetInfo")));
         }
         for (need, part) in needs.iter().zip(parts) {

@@ -87,7 +87,7 @@ impl DeviceOptions {
         })
     }
 
-    /// What can be refused on a machine without any device: mistakes show before the plugin gets to one.
+    /// Checks what needs no device, so that mistakes show on a machine that has none.
     fn check_as_written(&self) -> Result<(), BackingError> {
         if let Some(path) = self.driver.as_ref().filter(|path| !path.is_absolute()) {
             // The dynamic linker would look for it in folders of its own.

@@ -72,7 +72,8 @@ impl DeviceRegions {
         filled.map(|owned_bytes| Prefix { id, window: base, bytes, owned_bytes }).map_err(Unfilled::into_error)
     }
 
-    /// Ends all writing, once whatever writes has completed: a second mapping of the same memory shows nothing before.
+    /// Ends all writing once everything that writes has completed: before that, a second mapping of the same memory need not
+    /// show what was written.
     pub(crate) fn seal(&self, id: PrefixId) -> Result<(), BackingError> {
         let prefix = self.prefixes.find(id).ok_or_else(|| BackingError::unknown_id(id))?;
         let mut state = prefix.lock();

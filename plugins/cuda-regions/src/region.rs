@@ -170,7 +170,7 @@ impl Lockable for Region {
     }
 }
 
-/// Nobody gets here: a region is open as long as its addresses are its own.
+/// Unreachable: an open region has its addresses.
 fn ended(call: &'static str) -> Fault {
     Fault::invalid_value(call)
 }

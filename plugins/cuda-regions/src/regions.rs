@@ -67,7 +67,7 @@ impl DeviceRegions {
         self.setting.total_bytes
     }
 
-    /// What of it nobody used when this was made, other processes included; `None` where the driver doesn't tell.
+    /// Memory of the device that was free when this was made, other processes counted; `None` where the driver doesn't tell.
     #[must_use]
     pub fn free_bytes(&self) -> Option<u64> {
         self.free_bytes
@@ -102,7 +102,7 @@ impl DeviceRegions {
         if self.allocations.find(id).is_some() {
             return Err(request::live_already(id));
         }
-        // Of nobody: an allocation shows what nobody left, its holder included.
+        // For no holder: an allocation must show what nobody left, not even its own holder.
         let holder = HolderId::NOBODY;
         let region = self.reserve_region(Wanted { bytes, align: align.max(self.granule()), holder, role })?;
         let base = region.base();
@@ -122,6 +122,7 @@ impl DeviceRegions {
     pub(crate) fn fill_region(&self, region: &Region, bytes: u64) -> Result<u64, Unfilled> {
         let (mut supply, mut returns) = (Supply::default(), Returns::default());
         let need = region.need(self.granules(bytes));
+        // No error names the part: an allocation or a prefix has no number as a region.
         let parts = [CommitRange::new(RegionId::new(0), 0, bytes)];
         let outcome = self.source.obtain(&[need], &mut supply).and_then(|()| {
             let open = region.open().ok_or_else(|| BackingError::new(ErrorKind::Internal, "a new region is closed"))?;
@@ -210,7 +211,7 @@ impl DeviceRegions {
             return Ok(());
         }
         let holds = |region: &Region| region.offset_of(address, bytes).is_some();
-        // A region on its way out of the books may name addresses that another one has by now.
+        // A region that was released may still be in the table, and another one may have its addresses by now.
         let regions = self.regions.all_where(holds).into_iter().chain(self.allocations.all_where(holds));
         if let Some(region) = regions.into_iter().find(|region| region.has_space()) {
             return copy_in_region(&region, address, bytes, act);
@@ -226,7 +227,7 @@ impl DeviceRegions {
 pub(crate) enum Unfilled {
     /// It is closed, and nothing of it is left.
     Gone(BackingError),
-    /// Something is left, and nothing but a release is answered.
+    /// Something of it is left: it can only be released.
     Left(BackingError),
 }
 

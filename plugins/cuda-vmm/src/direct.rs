@@ -37,7 +37,7 @@ impl Source for Direct {
         fault.map_or(Ok(()), Err)
     }
 
-    /// Nothing comes here: regions part with handles before they unmap. What did would go, or be counted.
+    /// Regions release handles before they unmap, so this gets none; any it got is released.
     fn take_back(&self, returned: Vec<Returned>) -> u64 {
         self.0.release(returned.into_iter().map(|granule| (granule.handle, ()))).bytes
     }

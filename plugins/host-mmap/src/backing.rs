@@ -19,7 +19,7 @@ use std::hash::Hash;
 #[derive(Debug)]
 pub struct HostMmap {
     settings: Settings,
-    /// Read once: a description never changes, memory that is plugged in later notwithstanding.
+    /// Read once: a description never changes, even where memory is plugged in later.
     total_bytes: u64,
     budget: &'static MapBudget,
     regions: Table<RegionId, LiveRegion>,

@@ -229,7 +229,7 @@ impl OpenRegion<'_> {
         }
     }
 
-    /// Brings the share in line after something went, whatever the limit says: freeing has to work.
+    /// Sets the share to what is left after something went, whatever the limit says: freeing has to work.
     pub(crate) fn resize_share(&mut self) {
         let state = &mut *self.state;
         state.share.resize(maps_of(state.extents.pieces()));

@@ -156,7 +156,7 @@ impl OpenRegion<'_> {
         self.state.under_way.zeroing
     }
 
-    /// Somebody has waited for the zeroing.
+    /// Notes that somebody has waited for the zeroing.
     pub(crate) fn end_zeroing(&mut self) {
         self.state.under_way.zeroing = false;
     }
@@ -236,7 +236,7 @@ impl OpenRegion<'_> {
         self.state.unmap_run(self.region, &range, self.region.handle_release, returns)
     }
 
-    /// What is mapped still of a prefix is in nobody's use from now on, since the call about it broke off.
+    /// Nobody uses what is still mapped of a prefix from now on: the call about it broke off.
     pub(crate) fn leave_part(&mut self, mapping: &PrefixMapping) {
         let range = self.granules_of(&mapping.target());
         self.state.contents.leave_prefixes(&range);

@@ -141,7 +141,7 @@ impl DeviceRegions {
     }
 }
 
-/// A failure after which memory is owned still that was made for the call.
+/// The failure of a call that leaves memory owned which was made for it.
 fn in_debt(error: &BackingError, debt: Fault) -> BackingError {
     let what = format!("{}; what was made for it could not be given back", error.message());
     let advice = "it is tried again before the region is used, and when it is released";

@@ -26,7 +26,7 @@ impl DeviceRegions {
             locked.check(|region, part| region.check_free(&part.target()))?;
             self.map_or_undo(locked, &memories, &mut returns)
         });
-        // The caller's own holds: were they the last, the memory would go with them.
+        // Settle our references too: they may be the last.
         returns.memories.extend(memories);
         self.settle(returns);
         outcome.map(|()| Change { mapped_bytes: PrefixMapping::total_bytes(mappings), owned_bytes: 0 })
@@ -79,7 +79,7 @@ impl DeviceRegions {
         });
         returns.memories.append(&mut taken.memories);
         if broken.undo.is_some() {
-            // Nobody reads there any more.
+            // The call is in doubt, so nobody reads there any more.
             locked.each_of_first(locked.count(), OpenRegion::leave_part);
         }
         Err(broken.into_error(&what))
