@@ -92,6 +92,12 @@ impl PrefixMapping {
     pub const fn target(&self) -> CommitRange {
         CommitRange::new(self.region(), self.offset, self.source.bytes)
     }
+
+    /// The bytes that all the mappings show together; [`u64::MAX`] where no number is that large.
+    #[must_use]
+    pub fn total_bytes(mappings: &[Self]) -> u64 {
+        mappings.iter().fold(0, |sum, mapping| sum.saturating_add(mapping.source.bytes))
+    }
 }
 
 /// One physical prefix in many regions.

@@ -93,11 +93,7 @@ pub fn range_within(part: &CommitRange, granule: u64, region_bytes: u64) -> Resu
 }
 
 /// Sorts the items of one call by the region and offset of their ranges, and refuses two that overlap.
-///
-/// # Errors
-///
-/// [`InvalidRequest`](crate::ErrorKind::InvalidRequest).
-pub fn in_order<T: Copy>(items: &[T], range: impl Fn(&T) -> CommitRange) -> Result<Vec<T>, BackingError> {
+pub(super) fn in_order<T: Copy>(items: &[T], range: impl Fn(&T) -> CommitRange) -> Result<Vec<T>, BackingError> {
     let mut parts = items.to_vec();
     parts.sort_unstable_by_key(|part| (range(part).region(), range(part).offset));
     let pairs = parts.array_windows().map(|[left, right]| (range(left), range(right)));

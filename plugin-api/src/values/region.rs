@@ -84,4 +84,23 @@ impl CommitRange {
     pub fn end(&self) -> Option<u64> {
         self.offset.checked_add(self.bytes)
     }
+
+    /// The bytes of all the ranges together; [`u64::MAX`] where no number is that large.
+    #[must_use]
+    pub fn total_bytes(ranges: &[Self]) -> u64 {
+        ranges.iter().fold(0, |sum, range| sum.saturating_add(range.bytes))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_have_their_bytes_together_and_at_most_what_a_number_holds() {
+        let range = |bytes| CommitRange::new(RegionId::new(1), 0, bytes);
+        assert_eq!(CommitRange::total_bytes(&[]), 0);
+        assert_eq!(CommitRange::total_bytes(&[range(4096), range(8192)]), 12_288);
+        assert_eq!(CommitRange::total_bytes(&[range(u64::MAX), range(1)]), u64::MAX);
+    }
 }

@@ -11,8 +11,9 @@ use std::marker::PhantomData;
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-/// The contexts that are retained: one for each device. Its lock is held over the retain, which may take long, and over
-/// nothing else.
+/// The contexts that are retained: one for each device. Its lock is held while one is looked up, retained, which may take
+/// long, and given its streams: so no device is retained twice. One whose last user goes just then may end under it.
+/// Nobody who holds it waits for anything but the driver.
 static RETAINED: Mutex<Vec<Weak<Context>>> = Mutex::new(Vec::new());
 
 thread_local! {
@@ -30,24 +31,31 @@ pub(crate) enum Lane {
     Copying,
 }
 
-/// A retained primary context.
+/// A retained primary context with the library's own streams.
 #[derive(Debug)]
 pub(crate) struct Context {
-    calls: &'static Calls,
     pub(crate) ordinal: u32,
-    /// The `CUdevice`.
-    pub(crate) device: c_int,
-    /// Invariant 1: `cuDevicePrimaryCtxRetain` answered it for this value, which releases it once, on drop.
-    raw: NonNull<c_void>,
-    /// Invariant 3: non-blocking streams of this context, which this value alone ends, on drop. `None` before they are
-    /// made.
-    streams: Option<Streams>,
+    /// Invariant 3: live streams of this context, which this value alone ends, on drop.
+    streams: Streams,
+    /// Released after the streams ended.
+    retained: Retained,
 }
 
+/// Streams that don't wait for the default stream, nor it for them.
 #[derive(Clone, Copy, Debug)]
 struct Streams {
     zeroing: NonNull<c_void>,
     copying: NonNull<c_void>,
+}
+
+/// One retain of a primary context.
+#[derive(Debug)]
+struct Retained {
+    calls: &'static Calls,
+    /// The `CUdevice`.
+    device: c_int,
+    /// Invariant 1: `cuDevicePrimaryCtxRetain` answered it for this value, which releases it once, on drop.
+    raw: NonNull<c_void>,
 }
 
 // SAFETY: the handles are only handed to the driver, whose context may be current to any number of threads, and be
@@ -59,20 +67,63 @@ unsafe impl Sync for Context {}
 impl Context {
     /// The context of a device: the one that is retained already, or retained now.
     pub(crate) fn retain(calls: &'static Calls, ordinal: u32) -> Result<Arc<Self>, Fault> {
-        let mut retained = RETAINED.lock().unwrap_or_else(PoisonError::into_inner);
-        retained.retain(|known| known.strong_count() > 0);
-        if let Some(known) = retained.iter().filter_map(Weak::upgrade).find(|known| known.ordinal == ordinal) {
-            return Ok(known);
+        let mut known = RETAINED.lock().unwrap_or_else(PoisonError::into_inner);
+        known.retain(|context| context.strong_count() > 0);
+        if let Some(context) = known.iter().filter_map(Weak::upgrade).find(|context| context.ordinal == ordinal) {
+            return Ok(context);
         }
         let device = calls.device(ordinal)?;
-        let mut context = Self { calls, ordinal, device, raw: calls.retain_context(device)?, streams: None };
-        let streams = context.make_streams()?;
-        context.streams = Some(streams);
-        let context = Arc::new(context);
-        retained.push(Arc::downgrade(&context));
+        let retained = Retained { calls, device, raw: calls.retain_context(device)? };
+        let context = Arc::new(Self { ordinal, streams: retained.make_streams()?, retained });
+        known.push(Arc::downgrade(&context));
         Ok(context)
     }
 
+    /// The `CUdevice`.
+    pub(crate) fn device(&self) -> c_int {
+        self.retained.device
+    }
+
+    /// Its stream for something. Live for as long as the context is (3).
+    pub(crate) fn stream(&self, lane: Lane) -> Opaque {
+        match lane {
+            Lane::Zeroing => self.streams.zeroing.as_ptr(),
+            Lane::Copying => self.streams.copying.as_ptr(),
+        }
+    }
+
+    /// Waits until what was begun on one of its streams is done.
+    pub(crate) fn wait(&self, lane: Lane) -> Result<(), Fault> {
+        // Where the caller has it bound already, this asks the driver nothing.
+        let _bound = self.bind()?;
+        // SAFETY: live, and of this context (3), which is current while it is bound.
+        unsafe { self.retained.calls.await_stream(self.stream(lane)) }
+    }
+
+    /// As [`Retained::bind`].
+    pub(crate) fn bind(&self) -> Result<Bound<'_>, Fault> {
+        self.retained.bind()
+    }
+
+    fn end_streams(&mut self) -> Result<(), Fault> {
+        let _bound = self.retained.bind()?;
+        let (calls, Streams { zeroing, copying }) = (self.retained.calls, self.streams);
+        // SAFETY: live, and this value's to end (3).
+        let ended = unsafe { calls.destroy_stream(zeroing.as_ptr()) };
+        // SAFETY: as above.
+        ended.and(unsafe { calls.destroy_stream(copying.as_ptr()) })
+    }
+}
+
+impl Drop for Context {
+    fn drop(&mut self) {
+        if self.end_streams().is_err() {
+            troubles::count_drop_failed();
+        }
+    }
+}
+
+impl Retained {
     fn make_streams(&self) -> Result<Streams, Fault> {
         let _bound = self.bind()?;
         let zeroing = self.calls.create_stream(NON_BLOCKING)?;
@@ -88,32 +139,9 @@ impl Context {
         }
     }
 
-    fn end_streams(&self, Streams { zeroing, copying }: Streams) -> Result<(), Fault> {
-        let _bound = self.bind()?;
-        // SAFETY: live, and this value's to end (3).
-        let ended = unsafe { self.calls.destroy_stream(zeroing.as_ptr()) };
-        // SAFETY: as above.
-        ended.and(unsafe { self.calls.destroy_stream(copying.as_ptr()) })
-    }
-
-    /// Its stream for something. Live for as long as the context is (3).
-    pub(crate) fn stream(&self, lane: Lane) -> Opaque {
-        match (self.streams, lane) {
-            (Some(streams), Lane::Zeroing) => streams.zeroing.as_ptr(),
-            (Some(streams), Lane::Copying) => streams.copying.as_ptr(),
-            (None, _) => std::ptr::null_mut(),
-        }
-    }
-
-    /// Waits until what was begun on one of its streams is done. It is current.
-    pub(crate) fn wait(&self, lane: Lane) -> Result<(), Fault> {
-        // SAFETY: live, and of this context (3), which is current, says the caller.
-        unsafe { self.calls.await_stream(self.stream(lane)) }
-    }
-
     /// Makes it current on this thread until the answer is dropped, and lets nothing of this thread disturb a graph that
     /// somebody else captures meanwhile. Where that is so already, the driver isn't asked.
-    pub(crate) fn bind(&self) -> Result<Bound<'_>, Fault> {
+    fn bind(&self) -> Result<Bound<'_>, Fault> {
         let (ours, kept) = (self.raw.as_ptr(), KEPT.get());
         let mut bound = Bound { calls: self.calls, kept: None, before: None, capture_mode: None, context: PhantomData };
         if kept == ours {
@@ -134,12 +162,9 @@ impl Context {
     }
 }
 
-impl Drop for Context {
+impl Drop for Retained {
     /// The context itself lives on where others retain it.
     fn drop(&mut self) {
-        if self.streams.is_some_and(|streams| self.end_streams(streams).is_err()) {
-            troubles::count_drop_failed();
-        }
         // SAFETY: retained for this value, and not released before (1).
         if unsafe { self.calls.release_context(self.device) }.is_err() {
             troubles::count_drop_failed();
@@ -154,16 +179,16 @@ impl Drop for Context {
 #[must_use = "the context is current while this value lives"]
 pub struct Bound<'device> {
     calls: &'static Calls,
-    /// What was kept current before, where that is another: it is to be told again.
+    /// What [`KEPT`] was before, to be put back, where that is another context.
     kept: Option<Opaque>,
     /// What to put back: nothing where the context was current already, null where none was.
     ///
     /// Invariant 2: the driver answered it on this thread as the current context. The pointer keeps the value on its
     /// thread.
     before: Option<Opaque>,
-    /// How this thread minded graphs that others capture, to be put back.
+    /// The thread's previous stream-capture mode.
     capture_mode: Option<c_uint>,
-    context: PhantomData<&'device Context>,
+    context: PhantomData<&'device Retained>,
 }
 
 impl Drop for Bound<'_> {

@@ -58,7 +58,7 @@ impl Device {
     ///
     /// What the driver answers; this and the following calls leave nothing behind when they fail.
     pub fn name(&self) -> Result<String, Fault> {
-        self.calls.device_name(self.context.device)
+        self.calls.device_name(self.context.device())
     }
 
     /// All its memory, in bytes.
@@ -67,7 +67,7 @@ impl Device {
     ///
     /// What the driver answers.
     pub fn total_bytes(&self) -> Result<u64, Fault> {
-        self.calls.total_bytes(self.context.device)
+        self.calls.total_bytes(self.context.device())
     }
 
     /// What is free of its memory at this moment.
@@ -85,7 +85,7 @@ impl Device {
     ///
     /// What the driver answers.
     pub fn supports_virtual_memory(&self) -> Result<bool, Fault> {
-        self.calls.attribute(VIRTUAL_MEMORY_SUPPORTED, self.context.device).map(|value| value != 0)
+        self.calls.attribute(VIRTUAL_MEMORY_SUPPORTED, self.context.device()).map(|value| value != 0)
     }
 
     /// Whether it can reach the memory of `peer`.
@@ -94,7 +94,7 @@ impl Device {
     ///
     /// What the driver answers.
     pub fn can_reach(&self, peer: &Device) -> Result<bool, Fault> {
-        self.calls.can_reach(self.context.device, peer.context.device)
+        self.calls.can_reach(self.context.device(), peer.context.device())
     }
 
     /// Which sizes memory of exactly these properties comes in.
@@ -109,7 +109,7 @@ impl Device {
         })
     }
 
-    /// Takes address space: whole granules, at a multiple of `align`, a power of two.
+    /// Takes address space: a multiple of the minimum granularity, at a multiple of `align`, a power of two.
     ///
     /// # Errors
     ///
@@ -144,7 +144,7 @@ impl Device {
     ///
     /// What the driver answers: sticky codes of earlier work too.
     pub fn wait_for_zeroing(&self) -> Result<(), Fault> {
-        self.run(|_| self.context.wait(Lane::Zeroing))
+        self.context.wait(Lane::Zeroing)
     }
 
     /// Waits until what this library's fills and copies began on this device is done, those included whose call failed
@@ -154,7 +154,7 @@ impl Device {
     ///
     /// What the driver answers: sticky codes of earlier work too.
     pub fn wait_for_copies(&self) -> Result<(), Fault> {
-        self.run(|_| self.context.wait(Lane::Copying))
+        self.context.wait(Lane::Copying)
     }
 
     /// Waits until all work in its context is done, whatever stream it was given to (`cuCtxSynchronize`).

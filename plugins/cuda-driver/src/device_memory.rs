@@ -2,7 +2,7 @@
 #![expect(unsafe_code, reason = "owns the allocation that it frees")]
 
 use crate::device::Device;
-use crate::error::{Fault, code};
+use crate::error::Fault;
 use crate::span::Span;
 use crate::troubles;
 use leasehold_plugin_api::Address;
@@ -42,7 +42,7 @@ impl DeviceMemory {
     ///
     /// `CUDA_ERROR_INVALID_VALUE` for a part that doesn't lie within it.
     pub fn span(&self, offset: u64, bytes: u64) -> Result<Span<'_>, Fault> {
-        let outside = Fault::new("cuMemcpy", code::INVALID_VALUE);
+        let outside = Fault::invalid_value("cuMemcpy");
         let end = offset.checked_add(bytes).ok_or(outside)?;
         if end > self.bytes {
             return Err(outside);

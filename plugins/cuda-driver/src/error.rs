@@ -40,6 +40,24 @@ impl Fault {
         Self { call, code }
     }
 
+    /// The failure of `call` that the driver answers where it has no memory: `CUDA_ERROR_OUT_OF_MEMORY`.
+    #[must_use]
+    pub fn out_of_memory(call: &'static str) -> Self {
+        Self::new(call, code::OUT_OF_MEMORY)
+    }
+
+    /// The failure of `call` that the driver answers to values that it refuses: `CUDA_ERROR_INVALID_VALUE`.
+    #[must_use]
+    pub fn invalid_value(call: &'static str) -> Self {
+        Self::new(call, code::INVALID_VALUE)
+    }
+
+    /// Whether the driver refused the values of the call: of a copy, that its bytes are not mapped, or not to be written.
+    #[must_use]
+    pub fn is_invalid_value(self) -> bool {
+        self.code == code::INVALID_VALUE
+    }
+
     /// The name of its code; `CUresult` for one that is not known.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -225,6 +243,14 @@ mod tests {
         let error = Fault::new("cuMemCreate", 2).into_error("commit", "free some");
         assert_eq!(error.message(), "commit: cuMemCreate failed: CUDA_ERROR_OUT_OF_MEMORY (2); free some");
         assert_eq!(error.native_code(), Some(2));
+    }
+
+    #[test]
+    fn what_callers_tell_apart_has_words_of_its_own() {
+        assert_eq!(Fault::out_of_memory("cuMemCreate"), Fault::new("cuMemCreate", 2));
+        assert_eq!(Fault::invalid_value("cuMemMap"), Fault::new("cuMemMap", 1));
+        assert!(Fault::new("cuMemcpy", 1).is_invalid_value());
+        assert!(!Fault::new("cuMemcpy", 2).is_invalid_value());
     }
 
     #[test]

@@ -26,7 +26,7 @@
 //! growth waits for no step that runs, and no step waits for it.
 //!
 //! **Closing.** Each owning type has `close(self)`, which gives the value back with the [`Fault`] where the driver
-//! refuses. Drop does its best, and what it could not do [`troubles`] counts. Nothing tracks which ranges are mapped:
+//! refuses. Drop does its best, and counts what it could not do. Nothing tracks which ranges are mapped:
 //! that is the backing's own knowledge, and the order is unmap, release, free the addresses.
 //!
 //! Everything may be used from any thread; nothing panics. Waiting happens in the functions that say so, in

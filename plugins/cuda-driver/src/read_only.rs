@@ -16,22 +16,22 @@ pub enum ReadOnlySupport {
 }
 
 impl Device {
-    /// Maps one granule of memory of these properties, lets the devices of these ordinals write it and then only read it,
-    /// looks what the driver made of that, and undoes it all. It needs that granule free, and writes nothing.
+    /// Maps as little memory of these properties as there can be, lets the devices of these ordinals write it and then only
+    /// read it, looks what the driver made of that, and undoes it all. It needs that memory free, and writes nothing.
     ///
     /// # Errors
     ///
-    /// What the driver answers, other than that it can't set such access. Whatever comes, the granule is given back as
+    /// What the driver answers, other than that it can't set such access. Whatever comes, the memory is given back as
     /// far as the driver takes it.
     pub fn probe_read_only(&self, properties: Properties, ordinals: &[u32]) -> Result<ReadOnlySupport, Fault> {
-        let granule = self.granularity(properties)?.minimum;
+        let bytes = self.granularity(properties)?.minimum;
         let _bound = self.bind()?;
-        let memory = self.create(properties, granule)?;
-        let space = self.reserve(granule, granule)?;
+        let memory = self.create(properties, bytes)?;
+        let space = self.reserve(bytes, bytes)?;
         space.map(0, &memory)?;
         let support = read_only_access(&space, ordinals);
-        // Nobody comes back to it: once more, then, where it fails.
-        let undone = space.unmap(0, granule).or_else(|_| space.unmap(0, granule)).and_then(|()| close(space, memory));
+        // Nothing retries this later, so try a second time here.
+        let undone = space.unmap(0, bytes).or_else(|_| space.unmap(0, bytes)).and_then(|()| close(space, memory));
         support.and_then(|support| undone.map(|()| support))
     }
 }

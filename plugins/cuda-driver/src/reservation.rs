@@ -6,7 +6,7 @@
 #![expect(unsafe_code, reason = "owns the addresses that it maps, unmaps and frees")]
 
 use crate::device::Device;
-use crate::error::{Fault, code};
+use crate::error::Fault;
 use crate::physical::PhysicalHandle;
 use crate::properties::{self, Access, Grant};
 use crate::span::Span;
@@ -50,7 +50,7 @@ impl Reservation {
 
     /// Where a part of it begins.
     fn part(&self, call: &'static str, offset: u64, bytes: u64) -> Result<Address, Fault> {
-        let outside = Fault::new(call, code::INVALID_VALUE);
+        let outside = Fault::invalid_value(call);
         let end = offset.checked_add(bytes).ok_or(outside)?;
         if end > self.bytes {
             return Err(outside);

@@ -2,7 +2,7 @@
 //!
 //! The driver refuses a range that isn't mapped, or not for the device; its context lives on. All of it runs on streams of
 //! this library's own, which nothing orders against the program's: whoever wrote or reads the bytes elsewhere waits for
-//! that first. But for [`Span::zero`] everything is done when it returns; where it fails, some of it may still be under
+//! that first. Except for [`Span::zero`], everything is done when the call returns; where it fails, some of it may still be under
 //! way, and [`Device::wait_for_copies`](crate::Device::wait_for_copies) tells when that is over. Until then the host's bytes
 //! may be in use too where they are page-locked: only pageable ones are done with when the driver's call returns (CUDA
 //! Driver API, API synchronization behavior).
@@ -10,7 +10,7 @@
 
 use crate::context::Lane;
 use crate::device::Device;
-use crate::error::{Fault, code};
+use crate::error::Fault;
 use crate::sys::{Calls, Opaque};
 use leasehold_plugin_api::Address;
 
@@ -107,7 +107,7 @@ impl<'owner> Span<'owner> {
     pub fn copy_from(&self, source: &Span<'_>) -> Result<(), Fault> {
         let disjoint = self.base.get().abs_diff(source.base.get()) >= self.bytes;
         if source.bytes != self.bytes || !disjoint {
-            return Err(Fault::new("cuMemcpyDtoDAsync", code::INVALID_VALUE));
+            return Err(Fault::invalid_value("cuMemcpyDtoDAsync"));
         }
         if self.bytes == 0 {
             return Ok(());
@@ -129,6 +129,6 @@ impl<'owner> Span<'owner> {
 
     fn check_length(&self, call: &'static str, length: usize) -> Result<(), Fault> {
         let same = u64::try_from(length).is_ok_and(|length| length == self.bytes);
-        if same { Ok(()) } else { Err(Fault::new(call, code::INVALID_VALUE)) }
+        if same { Ok(()) } else { Err(Fault::invalid_value(call)) }
     }
 }

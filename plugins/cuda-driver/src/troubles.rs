@@ -1,4 +1,8 @@
-//! What went wrong where nobody could be told: counted for the process, for whoever asks.
+//! What went wrong where nobody could be told: counted for the process, for the tests.
+//!
+//! A backing closes what it owns and logs what fails. What is left for drop has no host to tell: contexts and their streams
+//! are every backing's, and a [`Bound`](crate::Bound) ends on the way out of any call. Without a count, tests could not tell
+//! a drop that failed from one that went well.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -6,6 +10,7 @@ static CONTEXTS_NOT_RESTORED: AtomicU64 = AtomicU64::new(0);
 static DROPS_FAILED: AtomicU64 = AtomicU64::new(0);
 
 /// What went wrong in drops, since the process began.
+#[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Troubles {
@@ -17,6 +22,7 @@ pub struct Troubles {
 }
 
 /// What this library could not undo so far.
+#[doc(hidden)]
 #[must_use]
 pub fn troubles() -> Troubles {
     Troubles {

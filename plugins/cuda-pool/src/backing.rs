@@ -4,7 +4,7 @@ use crate::books::Books;
 use crate::options::CudaPoolOptions;
 use crate::pool::Pool;
 use leasehold_cuda_driver::ReadOnlySupport;
-use leasehold_cuda_regions::{DeviceRegions, Maker};
+use leasehold_cuda_regions::{DeviceRegions, HandleFactory};
 use leasehold_plugin_api::{
     Accounting, AllocateRequest, Allocation, AuthorityId, Backing, BackingError, BackingFactory, Description,
     DeviceKey, ErrorKind, HostAccess, HostServices, ReleaseOutcome, ReleaseTarget, SharedMapping, Transfer,
@@ -31,14 +31,14 @@ impl BackingFactory for CudaPool {
         let domain = DeviceKey::device(setting.device.ordinal()).domain();
         let authority = host.authority(domain)?;
         let read_only = setting.device.probe_read_only(setting.properties, &setting.ordinals).map_err(|fault| {
-            // Where the device is full, that is no mistake of anybody's.
+            // A device that is full is no mistake in the registry.
             let kind = if fault.kind() == ErrorKind::OutOfMemory { ErrorKind::Unavailable } else { fault.kind() };
-            let what = "the device does not tell whether it maps read-only, for which it takes a granule of memory";
+            let what = "the device does not tell whether it maps read-only, for which it takes a little memory";
             fault.into_error_of(kind, what, fault.advice())
         })?;
-        let park_units = options.park_units(setting.unit);
-        let pool = Pool::new(Maker::new(&setting), park_units, Books { host, domain });
-        let regions = DeviceRegions::new(setting, Box::new(pool.clone()));
+        let park_granules = options.park_granules(setting.granule);
+        let pool = Pool::new(HandleFactory::new(&setting), park_granules, Books { host, domain });
+        let regions = DeviceRegions::new(setting, Box::new(pool.clone()), host);
         Ok(Self { regions, pool, authority, read_only })
     }
 }

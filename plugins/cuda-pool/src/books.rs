@@ -21,7 +21,12 @@ impl Books {
             return;
         }
         if let Err(error) = self.host.refund(self.domain, bytes) {
-            self.host.log(LogLevel::Error, &format!("{bytes} bytes not refunded: {error}"));
+            self.report(&format!("{bytes} bytes not refunded: {error}"));
         }
+    }
+
+    /// Tells the host what went wrong where no call can answer it.
+    pub(crate) fn report(&self, what: &str) {
+        self.host.log(LogLevel::Error, what);
     }
 }

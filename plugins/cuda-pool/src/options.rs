@@ -8,21 +8,22 @@ use std::path::PathBuf;
 /// The most bytes to park, unless the options say otherwise.
 const PARK: u64 = 1 << 30;
 
-/// The options of [`CudaPool`](crate::CudaPool), as written.
+/// The options of [`CudaPool`](crate::CudaPool), as written. Those of [`DeviceOptions`] are repeated, since serde refuses no
+/// unknown key where one struct is flattened into another.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct CudaPoolOptions {
     /// The device's ordinal, as the driver counts them. Default: 0.
     pub device: u32,
-    /// Which granularity a unit is made of. Default: the minimum.
+    /// Which of the driver's two granularities the granule is made of. Default: the minimum.
     pub granularity: GranularityChoice,
-    /// How many granules one handle has: a power of two. Default: 1.
+    /// How many times the driver's granularity one handle has, and so the granule: a power of two. Default: 1.
     pub handle: Option<u64>,
     /// Ordinals of other devices that get access too. Default: none.
     pub peers: Vec<u32>,
     /// A library to load instead of the system's driver.
     pub driver: Option<PathBuf>,
-    /// The most bytes to park, in whole units. Default: 1 GiB.
+    /// The most bytes to park, in whole granules. Default: 1 GiB.
     pub park: Option<ByteSize>,
 }
 
@@ -33,8 +34,8 @@ impl CudaPoolOptions {
         DeviceOptions { device, granularity, handle, peers, driver }
     }
 
-    /// The most units to park.
-    pub(crate) fn park_units(&self, unit: u64) -> u64 {
-        self.park.map_or(PARK, |ByteSize(bytes)| bytes).checked_div(unit).unwrap_or(0)
+    /// The most granules to park.
+    pub(crate) fn park_granules(&self, granule: u64) -> u64 {
+        self.park.map_or(PARK, |ByteSize(bytes)| bytes).checked_div(granule).unwrap_or(0)
     }
 }

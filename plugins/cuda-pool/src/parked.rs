@@ -19,7 +19,7 @@ impl<H> Parked<H> {
     }
 
     /// How many are parked.
-    pub(crate) fn units(&self) -> u64 {
+    pub(crate) fn granules(&self) -> u64 {
         u64::try_from(self.by_age.len()).unwrap_or(u64::MAX)
     }
 
@@ -73,7 +73,7 @@ mod tests {
         let mut taken = || parked.take(ONE);
         let order = [taken(), taken(), taken(), taken(), taken()];
         assert_eq!(order, [Some((ONE, 'd')), Some((ONE, 'b')), Some((OTHER, 'a')), Some((OTHER, 'c')), None]);
-        assert_eq!(parked.units(), 0);
+        assert_eq!(parked.granules(), 0);
     }
 
     #[test]
@@ -81,7 +81,7 @@ mod tests {
         let mut parked = Parked::new();
         parked.park(ONE, 1);
         parked.park(OTHER, 2);
-        assert_eq!((parked.take_oldest(), parked.units()), (Some((ONE, 1)), 1));
+        assert_eq!((parked.take_oldest(), parked.granules()), (Some((ONE, 1)), 1));
         assert_eq!(parked.take(ONE), Some((OTHER, 2)));
     }
 }

@@ -6,7 +6,7 @@
 use crate::books::Books;
 use crate::parked::Parked;
 use leasehold_cuda_driver::{Fault, PhysicalHandle};
-use leasehold_cuda_regions::{Maker, Need, Parting, Piece, Returned, Source, Supply, Unmade};
+use leasehold_cuda_regions::{HandleFactory, HandleRelease, Need, Piece, Released, Returned, Source, Supply};
 use leasehold_plugin_api::{BackingError, ErrorKind, HolderId};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -16,27 +16,27 @@ pub(crate) struct Pool(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
-    maker: Maker,
-    park_units: u64,
+    factory: HandleFactory,
+    park_granules: u64,
     books: Books,
     parked: Mutex<Parked<PhysicalHandle>>,
 }
 
 impl Pool {
-    pub(crate) fn new(maker: Maker, park_units: u64, books: Books) -> Self {
-        Self(Arc::new(Shared { maker, park_units, books, parked: Mutex::new(Parked::new()) }))
+    pub(crate) fn new(factory: HandleFactory, park_granules: u64, books: Books) -> Self {
+        Self(Arc::new(Shared { factory, park_granules, books, parked: Mutex::new(Parked::new()) }))
     }
 
-    fn unit(&self) -> u64 {
-        self.0.maker.unit()
+    fn granule(&self) -> u64 {
+        self.0.factory.granule()
     }
 
     /// Gives parked memory up, the oldest first.
     pub(crate) fn trim(&self, bytes: u64) -> Result<u64, BackingError> {
-        let units = bytes.div_ceil(self.unit().max(1));
+        let granules = bytes.div_ceil(self.granule().max(1));
         let oldest: Vec<_> = {
             let mut parked = self.lock();
-            (0..units).map_while(|_| parked.take_oldest()).map(|(holder, handle)| (handle, holder)).collect()
+            (0..granules).map_while(|_| parked.take_oldest()).map(|(holder, handle)| (handle, holder)).collect()
         };
         match self.give_back(oldest) {
             (0, Some(fault)) => {
@@ -49,7 +49,7 @@ impl Pool {
     /// Gives handles back and refunds them; what the driver doesn't take is parked, whatever the bound is. Answers the
     /// bytes, and what the driver said last.
     fn give_back(&self, handles: Vec<(PhysicalHandle, HolderId)>) -> (u64, Option<Fault>) {
-        let Unmade { bytes, kept, fault } = self.0.maker.unmake(handles);
+        let Released { bytes, kept, fault } = self.0.factory.release(handles);
         let mut parked = self.lock();
         kept.into_iter().for_each(|(handle, holder)| parked.park(holder, handle));
         drop(parked);
@@ -57,11 +57,12 @@ impl Pool {
         (bytes, fault)
     }
 
-    /// What is parked serves every need as far as it goes, beside what its part has. Answers whether anything was found.
+    /// Serves the needs from what is parked, as far as that goes, beside what their parts have already. Answers whether
+    /// anything was found.
     fn take_parked(&self, needs: &[Need], parts: &mut [Vec<Piece>]) -> bool {
         let (mut parked, mut is_any) = (self.lock(), false);
         for (need, part) in needs.iter().zip(parts) {
-            while u64::try_from(part.len()).is_ok_and(|units| units < need.units) {
+            while u64::try_from(part.len()).is_ok_and(|granules| granules < need.granules) {
                 let Some((former, handle)) = parked.take(need.holder) else { return is_any };
                 part.push(Piece { handle, former: Some(former) });
                 is_any = true;
@@ -70,12 +71,12 @@ impl Pool {
         is_any
     }
 
-    /// Charges what the parts lack, all at once: what does not fit as a whole takes no part of the budget, and nobody gives
-    /// anything up for it. Who is asked to give something up may park it here, charged still: that serves too. Answers
-    /// the bytes.
+    /// Charges what the parts lack, all at once: what does not fit as a whole takes nothing of the budget, and nobody is asked
+    /// for room in vain. Whoever is asked may park memory here, which stays charged: it serves, and the rest is charged.
+    /// Answers the bytes.
     fn charge(&self, needs: &[Need], parts: &mut [Vec<Piece>]) -> Result<u64, BackingError> {
         loop {
-            let bytes = self.0.maker.missing_bytes(needs, parts);
+            let bytes = self.0.factory.missing_bytes(needs, parts);
             let Some(role) = needs.first().filter(|_| bytes > 0).map(|need| need.role) else { return Ok(0) };
             let Err(refused) = self.0.books.charge(bytes, role) else { return Ok(bytes) };
             let is_of_the_budget = refused.kind() == ErrorKind::BudgetRefused;
@@ -91,17 +92,17 @@ impl Pool {
 }
 
 impl Source for Pool {
-    fn parting(&self) -> Parting {
-        Parting::AfterUnmapping
+    fn handle_release(&self) -> HandleRelease {
+        HandleRelease::AfterUnmapping
     }
 
     fn obtain(&self, needs: &[Need], supply: &mut Supply) -> Result<(), BackingError> {
-        let Shared { maker, books, .. } = &*self.0;
+        let Shared { factory, books, .. } = &*self.0;
         supply.parts = needs.iter().map(|_| Vec::new()).collect();
         self.take_parked(needs, &mut supply.parts);
         supply.owned_bytes = self.charge(needs, &mut supply.parts)?;
-        maker.complete(needs, &mut supply.parts).inspect_err(|_| {
-            books.refund(maker.missing_bytes(needs, &supply.parts));
+        factory.complete(needs, &mut supply.parts).inspect_err(|_| {
+            books.refund(factory.missing_bytes(needs, &supply.parts));
         })
     }
 
@@ -125,7 +126,7 @@ impl Source for Pool {
         let mut surplus = Vec::new();
         let mut parked = self.lock();
         for Returned { handle, holder } in returned {
-            if parked.units() < self.0.park_units {
+            if parked.granules() < self.0.park_granules {
                 parked.park(holder, handle);
             } else {
                 surplus.push((handle, holder));
@@ -135,7 +136,21 @@ impl Source for Pool {
         self.give_back(surplus).0
     }
 
-    fn newly_owned(&self, units: u64) -> u64 {
-        units.saturating_sub(self.lock().units()).saturating_mul(self.unit())
+    fn newly_owned(&self, granules: u64) -> u64 {
+        granules.saturating_sub(self.lock().granules()).saturating_mul(self.granule())
+    }
+}
+
+impl Drop for Shared {
+    /// Gives parked handles back, and tells the host what the driver still holds then. The charges end with the backing:
+    /// the host closes its account.
+    fn drop(&mut self) {
+        let Self { factory, books, parked, .. } = self;
+        let parked = parked.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let handles = std::iter::from_fn(|| parked.take_oldest()).map(|(_, handle)| (handle, ()));
+        if let Released { kept, fault: Some(fault), .. } = factory.release(handles) {
+            let bytes = factory.granule().saturating_mul(u64::try_from(kept.len()).unwrap_or(u64::MAX));
+            books.report(&format!("parked memory of {bytes} bytes outlives its backing: {fault}"));
+        }
     }
 }

@@ -31,7 +31,8 @@ impl Broken {
     }
 }
 
-/// What a failure is that could not be undone: both leave doubt, but a device that is lost undoes nothing any more.
+/// The kind of a failure that could not be undone. Both kinds leave doubt, and on a lost device nothing can be undone any
+/// more.
 pub(crate) fn broken_off(failure: ErrorKind, undoing: ErrorKind) -> ErrorKind {
     if [failure, undoing].contains(&ErrorKind::DeviceLost) { ErrorKind::DeviceLost } else { ErrorKind::BrokenOff }
 }

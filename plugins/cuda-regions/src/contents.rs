@@ -1,4 +1,4 @@
-//! What is mapped where in one region, unit by unit. Pure bookkeeping over any kind of handle.
+//! What is mapped where in one region, granule by granule. Pure bookkeeping over any kind of handle.
 
 use leasehold_plugin_api::{HolderId, PrefixId};
 use std::collections::BTreeMap;
@@ -11,24 +11,24 @@ pub(crate) struct PrefixMemory<H> {
     pub(crate) id: PrefixId,
     /// Who wrote it.
     pub(crate) holder: HolderId,
-    /// A handle for each unit.
+    /// A handle for each granule.
     pub(crate) handles: Vec<H>,
 }
 
-/// What is mapped at one unit.
+/// What is mapped at one granule.
 #[derive(Debug)]
-enum Unit<H> {
+enum Granule<H> {
     /// Committed memory of this region alone; its handle is given back already where that is `None`.
     Private(Option<H>),
     /// What a call left that could not be undone: in nobody's use.
     Residue(Option<H>),
-    /// A unit of a prefix.
+    /// A granule of a prefix.
     Prefix,
-    /// A unit of a prefix that a call could not unmap: in nobody's use.
+    /// A granule of a prefix that a call could not unmap: in nobody's use.
     FormerPrefix,
 }
 
-impl<H> Unit<H> {
+impl<H> Granule<H> {
     /// Whether nobody uses it, and it is only still there.
     fn is_left(&self) -> bool {
         matches!(self, Self::Residue(_) | Self::FormerPrefix)
@@ -43,19 +43,19 @@ impl<H> Unit<H> {
 #[derive(Debug)]
 pub(crate) struct Part<H> {
     pub(crate) memory: Arc<PrefixMemory<H>>,
-    /// The units of the prefix.
+    /// The granules of the prefix.
     pub(crate) source: Range<u64>,
 }
 
 /// Everything that is mapped in one region.
 #[derive(Debug)]
 pub(crate) struct Contents<H> {
-    units: BTreeMap<u64, Unit<H>>,
-    /// The parts of prefixes by the unit that they begin at.
+    granules: BTreeMap<u64, Granule<H>>,
+    /// The parts of prefixes by the granule that they begin at.
     parts: BTreeMap<u64, Part<H>>,
-    /// How many of the units are committed memory.
+    /// How many of the granules are committed memory.
     private: u64,
-    /// How many of the units failed calls left.
+    /// How many of the granules failed calls left.
     left: u64,
     /// Memory that was made for a call that failed, that nothing maps, and that could not be given back.
     debts: Vec<H>,
@@ -63,19 +63,19 @@ pub(crate) struct Contents<H> {
 
 impl<H> Default for Contents<H> {
     fn default() -> Self {
-        Self { units: BTreeMap::new(), parts: BTreeMap::new(), private: 0, left: 0, debts: Vec::new() }
+        Self { granules: BTreeMap::new(), parts: BTreeMap::new(), private: 0, left: 0, debts: Vec::new() }
     }
 }
 
 impl<H> Contents<H> {
-    /// Units of committed memory.
-    pub(crate) fn private_units(&self) -> u64 {
+    /// Granules of committed memory.
+    pub(crate) fn private_granules(&self) -> u64 {
         self.private
     }
 
-    /// Units of memory that is owned for the region: committed, residue, and debts.
-    pub(crate) fn owned_units(&self) -> u64 {
-        let residue = self.units.values().filter(|unit| matches!(unit, Unit::Residue(_))).count();
+    /// Granules of memory that is owned for the region: committed, residue, and debts.
+    pub(crate) fn owned_granules(&self) -> u64 {
+        let residue = self.granules.values().filter(|granule| matches!(granule, Granule::Residue(_))).count();
         let left = u64::try_from(residue.saturating_add(self.debts.len())).unwrap_or(u64::MAX);
         self.private.saturating_add(left)
     }
@@ -87,16 +87,16 @@ impl<H> Contents<H> {
 
     /// Whether nothing but what failed calls left is in the range.
     pub(crate) fn is_free(&self, range: &Range<u64>) -> bool {
-        self.units.range(range.clone()).all(|(_, unit)| unit.is_left())
+        self.granules.range(range.clone()).all(|(_, granule)| granule.is_left())
     }
 
     /// Whether everything in the range is committed memory.
     pub(crate) fn is_private(&self, range: &Range<u64>) -> bool {
-        let private = self.units.range(range.clone()).filter(|(_, unit)| unit.is_private());
+        let private = self.granules.range(range.clone()).filter(|(_, granule)| granule.is_private());
         u64::try_from(private.count()).is_ok_and(|count| count == range.end.saturating_sub(range.start))
     }
 
-    /// The part of a prefix that begins at a unit.
+    /// The part of a prefix that begins at a granule.
     pub(crate) fn part(&self, start: u64) -> Option<&Part<H>> {
         self.parts.get(&start)
     }
@@ -104,7 +104,7 @@ impl<H> Contents<H> {
     /// The runs of what failed calls left.
     pub(crate) fn runs_left(&self) -> Vec<Range<u64>> {
         // A call walks through what is mapped only where it must: a growth costs the same however much there is.
-        if self.left == 0 { Vec::new() } else { self.runs_where(Unit::is_left) }
+        if self.left == 0 { Vec::new() } else { self.runs_where(Granule::is_left) }
     }
 
     /// The runs of everything.
@@ -112,13 +112,13 @@ impl<H> Contents<H> {
         self.runs_where(|_| true)
     }
 
-    /// The runs of units that follow each other, among those that are wanted.
-    fn runs_where(&self, is_wanted: impl Fn(&Unit<H>) -> bool) -> Vec<Range<u64>> {
+    /// The runs of granules that follow each other, among those that are wanted.
+    fn runs_where(&self, is_wanted: impl Fn(&Granule<H>) -> bool) -> Vec<Range<u64>> {
         let mut runs: Vec<Range<u64>> = Vec::new();
-        for unit in self.units.iter().filter(|(_, unit)| is_wanted(unit)).map(|(unit, _)| *unit) {
+        for granule in self.granules.iter().filter(|(_, granule)| is_wanted(granule)).map(|(granule, _)| *granule) {
             match runs.last_mut() {
-                Some(last) if last.end == unit => last.end = unit.saturating_add(1),
-                _ => runs.push(unit..unit.saturating_add(1)),
+                Some(last) if last.end == granule => last.end = granule.saturating_add(1),
+                _ => runs.push(granule..granule.saturating_add(1)),
             }
         }
         runs
@@ -126,16 +126,16 @@ impl<H> Contents<H> {
 
     /// Adds committed memory where nothing is.
     pub(crate) fn insert_private(&mut self, start: u64, handles: impl Iterator<Item = H>) {
-        for (unit, handle) in (start..).zip(handles) {
-            self.units.insert(unit, Unit::Private(Some(handle)));
+        for (granule, handle) in (start..).zip(handles) {
+            self.granules.insert(granule, Granule::Private(Some(handle)));
             self.private = self.private.saturating_add(1);
         }
     }
 
     /// Adds what could not be unmapped, where nothing is.
     pub(crate) fn insert_residue(&mut self, start: u64, handles: impl Iterator<Item = H>) {
-        for (unit, handle) in (start..).zip(handles) {
-            self.units.insert(unit, Unit::Residue(Some(handle)));
+        for (granule, handle) in (start..).zip(handles) {
+            self.granules.insert(granule, Granule::Residue(Some(handle)));
             self.left = self.left.saturating_add(1);
         }
     }
@@ -143,27 +143,29 @@ impl<H> Contents<H> {
     /// Adds a part of a prefix where nothing is.
     pub(crate) fn insert_part(&mut self, start: u64, part: Part<H>) {
         let end = start.saturating_add(part.source.end.saturating_sub(part.source.start));
-        self.units.extend((start..end).map(|unit| (unit, Unit::Prefix)));
+        self.granules.extend((start..end).map(|granule| (granule, Granule::Prefix)));
         self.parts.insert(start, part);
     }
 
     /// What is mapped of prefixes in a range is in nobody's use from now on.
     pub(crate) fn leave_prefixes(&mut self, range: &Range<u64>) {
-        for (_, unit) in self.units.range_mut(range.clone()).filter(|(_, unit)| matches!(unit, Unit::Prefix)) {
-            *unit = Unit::FormerPrefix;
+        for (_, granule) in
+            self.granules.range_mut(range.clone()).filter(|(_, granule)| matches!(granule, Granule::Prefix))
+        {
+            *granule = Granule::FormerPrefix;
             self.left = self.left.saturating_add(1);
         }
     }
 
     /// The handles that are still held in a range, each in its place.
     pub(crate) fn handles_in(&mut self, range: &Range<u64>) -> impl Iterator<Item = &mut Option<H>> {
-        self.units.range_mut(range.clone()).filter_map(|(_, unit)| match unit {
-            Unit::Private(handle) | Unit::Residue(handle) => Some(handle),
-            Unit::Prefix | Unit::FormerPrefix => None,
+        self.granules.range_mut(range.clone()).filter_map(|(_, granule)| match granule {
+            Granule::Private(handle) | Granule::Residue(handle) => Some(handle),
+            Granule::Prefix | Granule::FormerPrefix => None,
         })
     }
 
-    /// Takes the handles out that are held; what they are behind stays mapped.
+    /// Takes out the handles that are held; their granules stay mapped.
     pub(crate) fn take_handles(&mut self) -> Vec<H> {
         self.handles_in(&(0..u64::MAX)).filter_map(Option::take).collect()
     }
@@ -172,23 +174,23 @@ impl<H> Contents<H> {
     /// committed memory shows what the holder left, residue what nobody knows.
     pub(crate) fn remove(&mut self, range: &Range<u64>, holder: HolderId) -> Vec<(H, HolderId)> {
         let mut removed = Vec::new();
-        for (_, unit) in self.units.extract_if(range.clone(), |_, _| true) {
-            if unit.is_left() {
+        for (_, granule) in self.granules.extract_if(range.clone(), |_, _| true) {
+            if granule.is_left() {
                 self.left = self.left.saturating_sub(1);
             }
-            match unit {
-                Unit::Private(handle) => {
+            match granule {
+                Granule::Private(handle) => {
                     self.private = self.private.saturating_sub(1);
                     removed.extend(handle.map(|handle| (handle, holder)));
                 }
-                Unit::Residue(handle) => removed.extend(handle.map(|handle| (handle, HolderId::NOBODY))),
-                Unit::Prefix | Unit::FormerPrefix => {}
+                Granule::Residue(handle) => removed.extend(handle.map(|handle| (handle, HolderId::NOBODY))),
+                Granule::Prefix | Granule::FormerPrefix => {}
             }
         }
         removed
     }
 
-    /// Takes away the parts of prefixes that begin in a range, whose units go with [`remove`](Self::remove).
+    /// Takes away the parts of prefixes that begin in a range, whose granules go with [`remove`](Self::remove).
     pub(crate) fn remove_parts(&mut self, range: &Range<u64>) -> impl Iterator<Item = Arc<PrefixMemory<H>>> {
         self.parts.extract_if(range.clone(), |_, _| true).map(|(_, part)| part.memory)
     }
@@ -201,7 +203,7 @@ mod tests {
     use proptest::prelude::*;
 
     const HOLDER: HolderId = HolderId::new(7);
-    const UNITS: u64 = 24;
+    const GRANULES: u64 = 24;
 
     #[derive(Clone, Debug)]
     enum Step {
@@ -213,7 +215,7 @@ mod tests {
     }
 
     fn range() -> impl Strategy<Value = Range<u64>> {
-        (0..UNITS, 1..6_u64).prop_map(|(start, units)| start..(start + units).min(UNITS))
+        (0..GRANULES, 1..6_u64).prop_map(|(start, granules)| start..(start + granules).min(GRANULES))
     }
 
     fn step() -> impl Strategy<Value = Step> {
@@ -231,7 +233,7 @@ mod tests {
         Part { memory: Arc::new(memory), source: 0..range.end - range.start }
     }
 
-    /// What is at a unit, in the model.
+    /// What is at a granule, in the model.
     #[derive(Clone, Copy, Debug, PartialEq)]
     enum Is {
         Private,
@@ -243,11 +245,11 @@ mod tests {
     type Model = BTreeMap<u64, Is>;
 
     fn fill(model: &mut Model, range: &Range<u64>, is: Is) {
-        model.extend(range.clone().map(|unit| (unit, is)));
+        model.extend(range.clone().map(|granule| (granule, is)));
     }
 
     fn where_is(model: &Model, kinds: &[Is]) -> Vec<u64> {
-        model.iter().filter(|(_, is)| kinds.contains(is)).map(|(unit, _)| *unit).collect()
+        model.iter().filter(|(_, is)| kinds.contains(is)).map(|(granule, _)| *granule).collect()
     }
 
     fn count(model: &Model, kinds: &[Is]) -> u64 {
@@ -277,9 +279,9 @@ mod tests {
                 prefixes.for_each(|(_, is)| *is = Is::Former);
             }
             Step::Remove(range) => {
-                let removed = model.extract_if(range.clone(), |_, _| true).filter_map(|(unit, is)| match is {
-                    Is::Private => Some((unit, HOLDER)),
-                    Is::Residue => Some((unit, HolderId::NOBODY)),
+                let removed = model.extract_if(range.clone(), |_, _| true).filter_map(|(granule, is)| match is {
+                    Is::Private => Some((granule, HOLDER)),
+                    Is::Residue => Some((granule, HolderId::NOBODY)),
                     Is::Prefix | Is::Former => None,
                 });
                 let removed: Vec<_> = removed.collect();
@@ -294,13 +296,13 @@ mod tests {
             let (mut contents, mut model) = (Contents::default(), Model::new());
             for step in steps {
                 apply(&mut contents, &mut model, step);
-                prop_assert_eq!(contents.private_units(), count(&model, &[Is::Private]));
+                prop_assert_eq!(contents.private_granules(), count(&model, &[Is::Private]));
                 prop_assert_eq!(contents.left, count(&model, &[Is::Residue, Is::Former]));
-                prop_assert_eq!(contents.owned_units(), count(&model, &[Is::Private, Is::Residue]));
-                let units = |runs: Vec<Range<u64>>| runs.into_iter().flatten().collect::<Vec<_>>();
-                prop_assert_eq!(units(contents.runs_left()), where_is(&model, &[Is::Residue, Is::Former]));
-                prop_assert_eq!(units(contents.runs()), model.keys().copied().collect::<Vec<_>>());
-                for start in 0..UNITS {
+                prop_assert_eq!(contents.owned_granules(), count(&model, &[Is::Private, Is::Residue]));
+                let granules = |runs: Vec<Range<u64>>| runs.into_iter().flatten().collect::<Vec<_>>();
+                prop_assert_eq!(granules(contents.runs_left()), where_is(&model, &[Is::Residue, Is::Former]));
+                prop_assert_eq!(granules(contents.runs()), model.keys().copied().collect::<Vec<_>>());
+                for start in 0..GRANULES {
                     let range = start..start + 3;
                     let all = |kinds: &[Is]| model.range(range.clone()).all(|(_, is)| kinds.contains(is));
                     let is_full = model.range(range.clone()).count() == 3;
@@ -312,11 +314,11 @@ mod tests {
     }
 
     #[test]
-    fn handles_that_are_shared_leave_their_units_mapped() {
+    fn handles_that_are_shared_leave_their_granules_mapped() {
         let mut contents = Contents::default();
         contents.insert_private(0, 0..3);
         assert_eq!(contents.take_handles(), [0, 1, 2]);
-        assert_eq!((contents.private_units(), contents.runs().first()), (3, Some(&(0..3))));
+        assert_eq!((contents.private_granules(), contents.runs().first()), (3, Some(&(0..3))));
         assert_eq!(contents.remove(&(0..3), HOLDER), []);
     }
 }

@@ -8,7 +8,7 @@ use leasehold_plugin_api::{
 
 impl VirtualBacking for DeviceRegions {
     fn granularity(&self) -> u64 {
-        self.unit()
+        self.granule()
     }
 
     fn reserve(&self, request: &ReserveRequest) -> Result<Region, BackingError> {

@@ -7,7 +7,7 @@
 //!                obtain, take back: where handles come from and go to
 //! ```
 //!
-//! A region is mapped in *units*, one handle each. Each call makes, for a contiguous run of n units, n maps and one
+//! A region is mapped in *granules*, one handle each. Each call makes, for a contiguous run of n granules, n maps and one
 //! set-access, or one unmap; nothing else that grows with n but what the source does. A call is all or nothing: what was
 //! mapped when the driver refused is unmapped again. Where the driver refuses that too, it stays behind as *residue*: in
 //! nobody's use, and taken away before the region is used again, or with it. Memory that was made for the call, that
@@ -20,7 +20,7 @@
 mod broken;
 mod contents;
 mod contract;
-mod maker;
+mod handle_factory;
 mod options;
 mod prefix;
 mod region;
@@ -28,7 +28,7 @@ mod regions;
 mod source;
 mod transaction;
 
-pub use maker::{Maker, Unmade};
+pub use handle_factory::{HandleFactory, Released};
 pub use options::{DeviceOptions, DeviceSetting, GranularityChoice};
 pub use regions::DeviceRegions;
-pub use source::{Need, Parting, Piece, Returned, Source, Supply};
+pub use source::{HandleRelease, Need, Piece, Returned, Source, Supply};

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Which granularity of the driver a unit is made of.
+/// Which of the driver's two granularities the granule is made of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum GranularityChoice {
@@ -18,17 +18,18 @@ pub enum GranularityChoice {
 }
 
 /// The options that the CUDA backings have in common, as written.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 pub struct DeviceOptions {
-    /// The device's ordinal.
+    /// The device's ordinal, as the driver counts them. Default: 0.
     pub device: u32,
-    /// Which granularity a unit is made of.
+    /// Which of the driver's two granularities the granule is made of. Default: the minimum.
     pub granularity: GranularityChoice,
-    /// How many granules one handle has; default 1.
+    /// How many times the driver's granularity one handle has, and so the granule: a power of two. Default: 1.
     pub handle: Option<u64>,
-    /// Other devices that get access.
+    /// Ordinals of other devices that get access too. Default: none.
     pub peers: Vec<u32>,
-    /// The driver's library, where it is not the system's.
+    /// A library to load instead of the system's driver.
     pub driver: Option<PathBuf>,
 }
 
@@ -39,8 +40,8 @@ pub struct DeviceSetting {
     pub device: Device,
     /// What memory is to be like.
     pub properties: Properties,
-    /// Bytes of one handle: the unit of commit, a power of two.
-    pub unit: u64,
+    /// The unit of commit: the bytes of one handle, a power of two.
+    pub granule: u64,
     /// Who gets access: the device first, then its peers.
     pub ordinals: Arc<[u32]>,
     /// The device's name.
@@ -71,14 +72,14 @@ impl DeviceOptions {
         }
         let properties = Properties::of_device(self.device);
         let granularity = device.granularity(properties).map_err(ask("the device does not tell its granularity"))?;
-        let granule = match self.granularity {
+        let driver_granularity = match self.granularity {
             GranularityChoice::Minimum => granularity.minimum,
             GranularityChoice::Recommended => granularity.recommended,
         };
         let total_bytes = device.total_bytes().map_err(ask("the device does not tell its memory"))?;
         Ok(DeviceSetting {
             properties,
-            unit: self.unit(granule, total_bytes)?,
+            granule: self.granule(driver_granularity, total_bytes)?,
             ordinals: [self.device].into_iter().chain(self.peers.iter().copied()).collect(),
             name: device.name().map_err(ask("the device does not tell its name"))?,
             total_bytes,
@@ -86,7 +87,7 @@ impl DeviceOptions {
         })
     }
 
-    /// What can be refused on a machine without any device: mistakes show before the plugin gets to one.
+    /// Checks what needs no device, so that mistakes show on a machine that has none.
     fn check_as_written(&self) -> Result<(), BackingError> {
         if let Some(path) = self.driver.as_ref().filter(|path| !path.is_absolute()) {
             // The dynamic linker would look for it in folders of its own.
@@ -95,9 +96,9 @@ impl DeviceOptions {
                 "option `driver` refused: {path} is no absolute path; write all of it, from / on"
             )));
         }
-        if let Some(granules) = self.handle.filter(|granules| !granules.is_power_of_two()) {
+        if let Some(factor) = self.handle.filter(|factor| !factor.is_power_of_two()) {
             return Err(BackingError::invalid(format!(
-                "option `handle` refused: {granules} granules are no power of two; write 1, 2, 4 and so on"
+                "option `handle` refused: {factor} is no power of two; write 1, 2, 4 and so on"
             )));
         }
         let refuse = |why: String| BackingError::invalid(format!("option `peers` refused: {why}; leave it out"));
@@ -113,13 +114,13 @@ impl DeviceOptions {
     }
 
     /// Bytes of one handle.
-    fn unit(&self, granule: u64, total_bytes: u64) -> Result<u64, BackingError> {
-        let granules = self.handle.unwrap_or(1);
-        let unit = granule.checked_mul(granules).filter(|unit| *unit <= total_bytes && unit.is_power_of_two());
-        unit.ok_or_else(|| {
+    fn granule(&self, driver_granularity: u64, total_bytes: u64) -> Result<u64, BackingError> {
+        let factor = self.handle.unwrap_or(1);
+        let bytes = driver_granularity.checked_mul(factor);
+        bytes.filter(|bytes| *bytes <= total_bytes && bytes.is_power_of_two()).ok_or_else(|| {
             BackingError::invalid(format!(
-                "option `handle` refused: {granules} granules of {granule} bytes are no power of two that the device's \
-                 {total_bytes} bytes have room for; write a smaller one"
+                "option `handle` refused: {factor} times the driver's granularity of {driver_granularity} bytes are no \
+                 power of two that the device's {total_bytes} bytes have room for; write a smaller one"
             ))
         })
     }

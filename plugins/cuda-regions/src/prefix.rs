@@ -4,7 +4,7 @@ use crate::contents::PrefixMemory;
 use crate::region::{Region, Returns, Wanted};
 use crate::regions::{DeviceRegions, Unfilled};
 use leasehold_cuda_driver::PhysicalHandle;
-use leasehold_plugin_api::toolkit::request;
+use leasehold_plugin_api::toolkit::{Lockable, request};
 use leasehold_plugin_api::{BackingError, ErrorKind, Prefix, PrefixId, PrefixRequest, ReleaseOutcome};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -33,10 +33,10 @@ impl LivePrefix {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Units of the memory, as long as the handle holds it.
-    fn owned_units(&self) -> u64 {
-        let units = self.lock().memory.as_ref().map_or(0, |memory| memory.handles.len());
-        u64::try_from(units).unwrap_or(u64::MAX)
+    /// Granules of the memory, as long as the handle holds it.
+    fn owned_granules(&self) -> u64 {
+        let granules = self.lock().memory.as_ref().map_or(0, |memory| memory.handles.len());
+        u64::try_from(granules).unwrap_or(u64::MAX)
     }
 
     /// The handle's hold on the memory, for its source.
@@ -49,12 +49,12 @@ impl DeviceRegions {
     /// Takes physical memory for a prefix, and a window to write it through.
     pub(crate) fn create_prefix(&self, request: &PrefixRequest) -> Result<Prefix, BackingError> {
         let PrefixRequest { id, bytes, role, holder } = *request;
-        let unit = self.unit();
-        request::check_granules(id, bytes, unit)?;
+        let granule = self.granule();
+        request::check_granules(id, bytes, granule)?;
         if self.prefixes.find(id).is_some() {
             return Err(request::live_already(id));
         }
-        let window = self.reserve_region(Wanted { bytes, align: unit, holder, role })?;
+        let window = self.reserve_region(Wanted { bytes, align: granule, holder, role })?;
         let filled = self.fill_region(&window, bytes);
         if let Err(Unfilled::Gone(error)) = filled {
             return Err(error);
@@ -72,7 +72,8 @@ impl DeviceRegions {
         filled.map(|owned_bytes| Prefix { id, window: base, bytes, owned_bytes }).map_err(Unfilled::into_error)
     }
 
-    /// Ends all writing, once whatever writes has completed: a second mapping of the same memory shows nothing before.
+    /// Ends all writing once everything that writes has completed: before that, a second mapping of the same memory need not
+    /// show what was written.
     pub(crate) fn seal(&self, id: PrefixId) -> Result<(), BackingError> {
         let prefix = self.prefixes.find(id).ok_or_else(|| BackingError::unknown_id(id))?;
         let mut state = prefix.lock();
@@ -109,7 +110,7 @@ impl DeviceRegions {
         let outcome = self.close(&prefix.window).unwrap_or(ReleaseOutcome::Complete);
         if let ReleaseOutcome::Quarantined { remaining_bytes, error } = outcome {
             // Its memory goes with its window.
-            let remaining_bytes = prefix.owned_units().saturating_mul(self.unit()).max(remaining_bytes);
+            let remaining_bytes = prefix.owned_granules().saturating_mul(self.granule()).max(remaining_bytes);
             return ReleaseOutcome::Quarantined { remaining_bytes, error };
         }
         if outcome == ReleaseOutcome::Complete {

@@ -6,14 +6,12 @@ pub(crate) use open::OpenRegion;
 
 use crate::contents::{Contents, PrefixMemory};
 use crate::options::DeviceSetting;
-use crate::source::{Need, Parting, Piece, Returned};
+use crate::source::{HandleRelease, Need, Piece, Returned};
 use leasehold_cuda_driver::{Access, Fault, Grant, PhysicalHandle, Reservation};
+use leasehold_plugin_api::toolkit::Lockable;
 use leasehold_plugin_api::{Address, BackingError, HolderId, MemoryRole, ReleaseOutcome};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
-/// `CUDA_ERROR_INVALID_VALUE`.
-const INVALID_VALUE: u32 = 1;
 
 /// What somebody wants of a region.
 #[derive(Clone, Copy, Debug)]
@@ -29,10 +27,10 @@ pub(crate) struct Wanted {
 pub(crate) struct Region {
     base: Address,
     wanted: Wanted,
-    unit: u64,
+    granule: u64,
     /// Who gets access.
     ordinals: Arc<[u32]>,
-    parting: Parting,
+    handle_release: HandleRelease,
     state: Mutex<State>,
 }
 
@@ -68,20 +66,24 @@ pub(crate) struct Returns {
 
 impl Region {
     /// Takes address space; nothing is mapped.
-    pub(crate) fn reserve(setting: &DeviceSetting, parting: Parting, wanted: Wanted) -> Result<Self, BackingError> {
+    pub(crate) fn reserve(
+        setting: &DeviceSetting,
+        handle_release: HandleRelease,
+        wanted: Wanted,
+    ) -> Result<Self, BackingError> {
         let Wanted { bytes, align, .. } = wanted;
         let space = setting.device.reserve(bytes, align).map_err(|fault| {
             let what = format!("no address space for {bytes} bytes aligned to {align}");
             fault.into_error(what, fault.advice()).with_requested(bytes)
         })?;
-        let (base, unit, ordinals) = (space.base(), setting.unit, Arc::clone(&setting.ordinals));
+        let (base, granule, ordinals) = (space.base(), setting.granule, Arc::clone(&setting.ordinals));
         let state = State {
             space: Some(space),
             contents: Contents::default(),
             under_way: UnderWay::default(),
             life: Life::Open,
         };
-        Ok(Self { base, wanted, unit, ordinals, parting, state: Mutex::new(state) })
+        Ok(Self { base, wanted, granule, ordinals, handle_release, state: Mutex::new(state) })
     }
 
     /// Where it begins.
@@ -89,9 +91,9 @@ impl Region {
         self.base
     }
 
-    /// What that many units of it need.
-    pub(crate) fn need(&self, units: u64) -> Need {
-        Need { units, holder: self.wanted.holder, role: self.wanted.role }
+    /// What that many granules of it need.
+    pub(crate) fn need(&self, granules: u64) -> Need {
+        Need { granules, holder: self.wanted.holder, role: self.wanted.role }
     }
 
     /// Who gets which access to what is mapped.
@@ -101,12 +103,6 @@ impl Region {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Locks it; `None` once its release has begun.
-    pub(crate) fn open(&self) -> Option<OpenRegion<'_>> {
-        let state = self.lock();
-        (state.life == Life::Open && state.space.is_some()).then_some(OpenRegion { region: self, state })
     }
 
     /// Whether an address range lies within it, and if so where.
@@ -151,7 +147,7 @@ impl Region {
         state.space.as_ref()?;
         if let Err(fault) = state.unmap_all(self, returns) {
             state.life = Life::Quarantined;
-            let remaining_bytes = state.contents.owned_units().saturating_mul(self.unit);
+            let remaining_bytes = state.contents.owned_granules().saturating_mul(self.granule);
             return Some(ReleaseOutcome::Quarantined { remaining_bytes, error: still_held(fault) });
         }
         match state.space.take().map(Reservation::close) {
@@ -165,9 +161,18 @@ impl Region {
     }
 }
 
-/// Nobody gets here: a region is open as long as its addresses are its own.
+impl Lockable for Region {
+    type Open<'a> = OpenRegion<'a>;
+
+    fn open(&self) -> Option<OpenRegion<'_>> {
+        let state = self.lock();
+        (state.life == Life::Open && state.space.is_some()).then_some(OpenRegion { region: self, state })
+    }
+}
+
+/// Unreachable: an open region has its addresses.
 fn ended(call: &'static str) -> Fault {
-    Fault::new(call, INVALID_VALUE)
+    Fault::invalid_value(call)
 }
 
 fn still_held(fault: Fault) -> BackingError {
@@ -177,7 +182,10 @@ fn still_held(fault: Fault) -> BackingError {
 impl State {
     fn unmap_all(&mut self, region: &Region, returns: &mut Returns) -> Result<(), Fault> {
         self.clear_debts()?;
-        self.contents.runs().into_iter().try_for_each(|run| self.unmap_run(region, &run, region.parting, returns))
+        self.contents
+            .runs()
+            .into_iter()
+            .try_for_each(|run| self.unmap_run(region, &run, region.handle_release, returns))
     }
 
     fn clear_debts(&mut self) -> Result<(), Fault> {
@@ -204,17 +212,17 @@ impl State {
         Ok(())
     }
 
-    /// Unmaps a run of units in one call, and takes out what was there. A failure changes nothing that anybody sees.
+    /// Unmaps a run of granules in one call, and takes out what was there. A failure changes nothing that anybody sees.
     fn unmap_run(
         &mut self,
         region: &Region,
         run: &Range<u64>,
-        parting: Parting,
+        handle_release: HandleRelease,
         returns: &mut Returns,
     ) -> Result<(), Fault> {
         self.finish_work()?;
         let Some(space) = &self.space else { return Err(ended("cuMemUnmap")) };
-        if parting == Parting::BeforeUnmapping {
+        if handle_release == HandleRelease::BeforeUnmapping {
             for held in self.contents.handles_in(run) {
                 let Some(handle) = held.take() else { continue };
                 if let Err((handle, fault)) = handle.close() {
@@ -223,8 +231,8 @@ impl State {
                 }
             }
         }
-        let units = run.end.saturating_sub(run.start);
-        space.unmap(run.start.saturating_mul(region.unit), units.saturating_mul(region.unit))?;
+        let granules = run.end.saturating_sub(run.start);
+        space.unmap(run.start.saturating_mul(region.granule), granules.saturating_mul(region.granule))?;
         returns.memories.extend(self.contents.remove_parts(run));
         let removed = self.contents.remove(run, region.wanted.holder).into_iter();
         returns.handles.extend(removed.map(|(handle, holder)| Returned { handle, holder }));

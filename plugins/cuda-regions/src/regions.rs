@@ -5,12 +5,11 @@ use crate::options::DeviceSetting;
 use crate::prefix::LivePrefix;
 use crate::region::{Region, Returns, Wanted};
 use crate::source::{Returned, Source, Supply};
-use crate::transaction::LockedParts;
 use leasehold_cuda_driver::{Device, Fault, Reservation};
-use leasehold_plugin_api::toolkit::{Table, request};
+use leasehold_plugin_api::toolkit::{Lockable, LockedParts, Table, request};
 use leasehold_plugin_api::{
     self as api, Address, AllocateRequest, Allocation, AllocationId, BackingError, CommitRange, ErrorKind, HolderId,
-    PrefixId, RegionId, ReleaseOutcome, ReleaseTarget, ReserveRequest,
+    HostServices, LogLevel, PrefixId, RegionId, ReleaseOutcome, ReleaseTarget, ReserveRequest,
 };
 use std::sync::Arc;
 
@@ -21,18 +20,19 @@ pub struct DeviceRegions {
     /// What was free when they were made.
     free_bytes: Option<u64>,
     source: Box<dyn Source>,
+    host: HostServices,
     regions: Table<RegionId, Region>,
     allocations: Table<AllocationId, Region>,
     pub(crate) prefixes: Table<PrefixId, LivePrefix>,
 }
 
 impl DeviceRegions {
-    /// No regions yet.
+    /// No regions yet. `host` is told what outlives them.
     #[must_use]
-    pub fn new(setting: DeviceSetting, source: Box<dyn Source>) -> Self {
+    pub fn new(setting: DeviceSetting, source: Box<dyn Source>, host: HostServices) -> Self {
         let (regions, allocations, prefixes) = (Table::new(), Table::new(), Table::new());
         let free_bytes = setting.device.memory().ok().map(|memory| memory.free);
-        Self { setting, free_bytes, source, regions, allocations, prefixes }
+        Self { setting, free_bytes, source, host, regions, allocations, prefixes }
     }
 
     /// The device.
@@ -42,13 +42,13 @@ impl DeviceRegions {
     }
 
     /// The unit of commit in bytes: one handle.
-    pub(crate) fn unit(&self) -> u64 {
-        self.setting.unit
+    pub(crate) fn granule(&self) -> u64 {
+        self.setting.granule
     }
 
-    /// Whole units in that many bytes.
-    pub(crate) fn units(&self, bytes: u64) -> u64 {
-        bytes.checked_div(self.unit()).unwrap_or(0)
+    /// Whole granules in that many bytes.
+    pub(crate) fn granules(&self, bytes: u64) -> u64 {
+        bytes.checked_div(self.granule()).unwrap_or(0)
     }
 
     pub(crate) fn table(&self) -> &Table<RegionId, Region> {
@@ -67,7 +67,7 @@ impl DeviceRegions {
         self.setting.total_bytes
     }
 
-    /// What of it nobody used when this was made, other processes included; `None` where the driver doesn't tell.
+    /// Memory of the device that was free when this was made, other processes counted; `None` where the driver doesn't tell.
     #[must_use]
     pub fn free_bytes(&self) -> Option<u64> {
         self.free_bytes
@@ -79,7 +79,7 @@ impl DeviceRegions {
 
     /// Takes address space.
     pub(crate) fn reserve(&self, request: &ReserveRequest) -> Result<api::Region, BackingError> {
-        request::check_reserve(request, self.unit())?;
+        request::check_reserve(request, self.granule())?;
         let ReserveRequest { id, bytes, align, role, holder } = *request;
         let region = self.reserve_region(Wanted { bytes, align, holder, role })?;
         let base = region.base();
@@ -88,23 +88,23 @@ impl DeviceRegions {
     }
 
     pub(crate) fn reserve_region(&self, wanted: Wanted) -> Result<Region, BackingError> {
-        Region::reserve(&self.setting, self.source.parting(), wanted)
+        Region::reserve(&self.setting, self.source.handle_release(), wanted)
     }
 
-    /// Hands out memory that is committed as a whole, in whole units, and reads as zero.
+    /// Hands out memory that is committed as a whole, in whole granules, and reads as zero.
     ///
     /// # Errors
     ///
     /// As [`Backing::allocate`](leasehold_plugin_api::Backing::allocate).
     pub fn allocate(&self, request: &AllocateRequest) -> Result<Allocation, BackingError> {
-        let bytes = request::physical_bytes(request, self.unit())?;
+        let bytes = request::physical_bytes(request, self.granule())?;
         let AllocateRequest { id, align, role, .. } = *request;
         if self.allocations.find(id).is_some() {
             return Err(request::live_already(id));
         }
-        // Of nobody: an allocation shows what nobody left, its holder included.
+        // For no holder: an allocation must show what nobody left, not even its own holder.
         let holder = HolderId::NOBODY;
-        let region = self.reserve_region(Wanted { bytes, align: align.max(self.unit()), holder, role })?;
+        let region = self.reserve_region(Wanted { bytes, align: align.max(self.granule()), holder, role })?;
         let base = region.base();
         let filled = self.fill_region(&region, bytes);
         if let Err(Unfilled::Gone(error)) = filled {
@@ -121,7 +121,8 @@ impl DeviceRegions {
     /// Commits all of a region that nobody else knows yet. Answers the bytes that are newly owned.
     pub(crate) fn fill_region(&self, region: &Region, bytes: u64) -> Result<u64, Unfilled> {
         let (mut supply, mut returns) = (Supply::default(), Returns::default());
-        let need = region.need(self.units(bytes));
+        let need = region.need(self.granules(bytes));
+        // No error names the part: an allocation or a prefix has no number as a region.
         let parts = [CommitRange::new(RegionId::new(0), 0, bytes)];
         let outcome = self.source.obtain(&[need], &mut supply).and_then(|()| {
             let open = region.open().ok_or_else(|| BackingError::new(ErrorKind::Internal, "a new region is closed"))?;
@@ -166,6 +167,13 @@ impl DeviceRegions {
         outcome
     }
 
+    /// Logs a release that is not complete, where nobody can try it again.
+    fn report(&self, name: &str, outcome: Option<ReleaseOutcome>) {
+        if let Some(ReleaseOutcome::Failed(error) | ReleaseOutcome::Quarantined { error, .. }) = outcome {
+            self.host.log(LogLevel::Error, &format!("{name} outlives its backing: {error}"));
+        }
+    }
+
     /// Hands back to the source what a call took out of regions. The caller holds no lock. Answers the bytes that are
     /// owned no longer.
     pub(crate) fn settle(&self, returns: Returns) -> u64 {
@@ -203,7 +211,7 @@ impl DeviceRegions {
             return Ok(());
         }
         let holds = |region: &Region| region.offset_of(address, bytes).is_some();
-        // A region on its way out of the books may name addresses that another one has by now.
+        // A region that was released may still be in the table, and another one may have its addresses by now.
         let regions = self.regions.all_where(holds).into_iter().chain(self.allocations.all_where(holds));
         if let Some(region) = regions.into_iter().find(|region| region.has_space()) {
             return copy_in_region(&region, address, bytes, act);
@@ -219,7 +227,7 @@ impl DeviceRegions {
 pub(crate) enum Unfilled {
     /// It is closed, and nothing of it is left.
     Gone(BackingError),
-    /// Something is left, and nothing but a release is answered.
+    /// Something of it is left: it can only be released.
     Left(BackingError),
 }
 
@@ -231,9 +239,6 @@ impl Unfilled {
     }
 }
 
-/// `CUDA_ERROR_INVALID_VALUE`: of a copy, that its bytes are not mapped, or not to be written.
-const INVALID_VALUE: u32 = 1;
-
 fn copy_in_region(
     region: &Region,
     address: Address,
@@ -244,7 +249,7 @@ fn copy_in_region(
     let outcome = region.copy(|space| act(space, offset)).ok_or_else(|| nowhere(address, bytes))?;
     outcome.map_err(|fault| {
         let what = format!("{bytes} bytes at {address} not copied, or not all of them");
-        if fault.code != INVALID_VALUE {
+        if !fault.is_invalid_value() {
             return fault.into_error(what, fault.advice());
         }
         let advice = "name bytes that are committed, and write to none that are sealed";
@@ -257,15 +262,16 @@ fn nowhere(address: Address, bytes: u64) -> BackingError {
 }
 
 impl Drop for DeviceRegions {
-    /// Gives back what is live. What the driver refuses is counted by its owning types.
+    /// Gives back what is live, and tells the host what the driver still holds then.
     fn drop(&mut self) {
-        let regions = self.regions.drain().into_iter().map(|(_, region)| region);
-        let live: Vec<_> = regions.chain(self.allocations.drain().into_iter().map(|(_, region)| region)).collect();
-        for region in live {
-            self.close(&region);
+        let regions = self.regions.drain().into_iter().map(|(id, region)| (id.to_string(), region));
+        let allocations = self.allocations.drain().into_iter().map(|(id, region)| (id.to_string(), region));
+        let live: Vec<_> = regions.chain(allocations).collect();
+        for (name, region) in live {
+            self.report(&name, self.close(&region));
         }
-        for (_, prefix) in self.prefixes.drain() {
-            self.close(&prefix.window);
+        for (id, prefix) in self.prefixes.drain() {
+            self.report(&id.to_string(), self.close(&prefix.window));
             self.settle(prefix.take_memory());
         }
     }

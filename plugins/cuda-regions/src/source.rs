@@ -8,15 +8,15 @@ use std::fmt::Debug;
 /// What one part of a call needs.
 #[derive(Clone, Copy, Debug)]
 pub struct Need {
-    /// Handles, each of one unit.
-    pub units: u64,
+    /// Handles, each of one granule.
+    pub granules: u64,
     /// For whom.
     pub holder: HolderId,
     /// What for.
     pub role: MemoryRole,
 }
 
-/// One unit of physical memory that nothing maps.
+/// One granule of physical memory that nothing maps.
 #[derive(Debug)]
 pub struct Piece {
     /// The memory.
@@ -28,13 +28,13 @@ pub struct Piece {
 /// What a source found for the parts of a call.
 #[derive(Debug, Default)]
 pub struct Supply {
-    /// For each need as many pieces as it has units.
+    /// For each need as many pieces as it has granules.
     pub parts: Vec<Vec<Piece>>,
     /// Physical bytes that are newly owned for it.
     pub owned_bytes: u64,
 }
 
-/// One unit that nothing maps any more.
+/// One granule that nothing maps any more.
 #[derive(Debug)]
 pub struct Returned {
     /// The memory.
@@ -51,9 +51,9 @@ impl Returned {
     }
 }
 
-/// When a region parts with its handles.
+/// When a region gives up the handles of what it unmaps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Parting {
+pub enum HandleRelease {
     /// Before it unmaps: the memory then goes with its mapping. What is refused leaves everything mapped.
     BeforeUnmapping,
     /// After it has unmapped: the handles go back to the source.
@@ -62,8 +62,8 @@ pub enum Parting {
 
 /// Where physical memory comes from and goes to. No lock of a caller is held while it is called.
 pub trait Source: Debug + Send + Sync {
-    /// When regions part with handles.
-    fn parting(&self) -> Parting;
+    /// When regions give up the handles of what they unmap.
+    fn handle_release(&self) -> HandleRelease;
 
     /// Memory for every need, into a supply that is empty.
     ///
@@ -85,6 +85,6 @@ pub trait Source: Debug + Send + Sync {
     /// Takes back what regions had. Answers the physical bytes that are owned no longer.
     fn take_back(&self, returned: Vec<Returned>) -> u64;
 
-    /// What obtaining so many units would newly own, as things are.
-    fn newly_owned(&self, units: u64) -> u64;
+    /// What obtaining so many granules would newly own, as things are.
+    fn newly_owned(&self, granules: u64) -> u64;
 }

@@ -1,8 +1,7 @@
 //! The backing: answers the contract from its regions.
 
 use crate::direct::Direct;
-use crate::options::CudaVmmOptions;
-use leasehold_cuda_regions::{DeviceRegions, Maker};
+use leasehold_cuda_regions::{DeviceOptions, DeviceRegions, HandleFactory};
 use leasehold_plugin_api::{
     AllocateRequest, Allocation, Backing, BackingError, BackingFactory, Description, DeviceKey, HostAccess,
     HostServices, ReleaseOutcome, ReleaseTarget, Transfer, VirtualBacking,
@@ -17,12 +16,12 @@ pub struct CudaVmm {
 impl BackingFactory for CudaVmm {
     const NAME: &'static str = "cuda-vmm";
     const SUMMARY: &'static str = "memory of a CUDA device that grows in place, by virtual memory management";
-    type Options = CudaVmmOptions;
+    type Options = DeviceOptions;
 
-    fn create(options: CudaVmmOptions, _host: HostServices) -> Result<Self, BackingError> {
-        let setting = options.device_options().resolve()?;
-        let source = Direct::new(Maker::new(&setting));
-        Ok(Self { regions: DeviceRegions::new(setting, Box::new(source)) })
+    fn create(options: DeviceOptions, host: HostServices) -> Result<Self, BackingError> {
+        let setting = options.resolve()?;
+        let source = Direct::new(HandleFactory::new(&setting));
+        Ok(Self { regions: DeviceRegions::new(setting, Box::new(source), host) })
     }
 }
 

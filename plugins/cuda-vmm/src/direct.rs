@@ -1,22 +1,22 @@
 //! Handles that are made when they are needed and given back when they are not.
 
 use leasehold_cuda_driver::Fault;
-use leasehold_cuda_regions::{Maker, Need, Parting, Piece, Returned, Source, Supply, Unmade};
+use leasehold_cuda_regions::{HandleFactory, HandleRelease, Need, Piece, Released, Returned, Source, Supply};
 use leasehold_plugin_api::BackingError;
 
 /// A source that keeps nothing.
 #[derive(Debug)]
-pub(crate) struct Direct(Maker);
+pub(crate) struct Direct(HandleFactory);
 
 impl Direct {
-    pub(crate) fn new(maker: Maker) -> Self {
-        Self(maker)
+    pub(crate) fn new(factory: HandleFactory) -> Self {
+        Self(factory)
     }
 }
 
 impl Source for Direct {
-    fn parting(&self) -> Parting {
-        Parting::BeforeUnmapping
+    fn handle_release(&self) -> HandleRelease {
+        HandleRelease::BeforeUnmapping
     }
 
     fn obtain(&self, needs: &[Need], supply: &mut Supply) -> Result<(), BackingError> {
@@ -28,7 +28,7 @@ impl Source for Direct {
     fn restore(&self, supply: &mut Supply) -> Result<(), Fault> {
         let parts = supply.parts.iter_mut().enumerate();
         let pieces = parts.flat_map(|(index, part)| part.drain(..).map(move |piece| (piece.handle, index)));
-        let Unmade { kept, fault, .. } = self.0.unmake(pieces.collect::<Vec<_>>());
+        let Released { kept, fault, .. } = self.0.release(pieces.collect::<Vec<_>>());
         for (handle, index) in kept {
             if let Some(part) = supply.parts.get_mut(index) {
                 part.push(Piece { handle, former: None });
@@ -37,12 +37,12 @@ impl Source for Direct {
         fault.map_or(Ok(()), Err)
     }
 
-    /// Nothing comes here: regions part with handles before they unmap. What did would go, or be counted.
+    /// Regions release handles before they unmap, so this gets none; any it got is released.
     fn take_back(&self, returned: Vec<Returned>) -> u64 {
-        self.0.unmake(returned.into_iter().map(|unit| (unit.handle, ()))).bytes
+        self.0.release(returned.into_iter().map(|granule| (granule.handle, ()))).bytes
     }
 
-    fn newly_owned(&self, units: u64) -> u64 {
-        units.saturating_mul(self.0.unit())
+    fn newly_owned(&self, granules: u64) -> u64 {
+        granules.saturating_mul(self.0.granule())
     }
 }

@@ -3,8 +3,8 @@
 //!
 //! ```text
 //! backing ──► DeviceRegions (cuda-regions) ─► Device (cuda-driver) ──► the driver, found at run time
-//!    │              │
-//!    └─► options    └─► direct      a handle for each unit: made at commit, given back before it is unmapped
+//!                   │
+//!                   └─► direct      a handle for each granule: made at commit, given back before it is unmapped
 //! ```
 //!
 //! It keeps no budget of bytes ([`Accounting::Buffer`](leasehold_plugin_api::Accounting)): that is the host's. The CPU
@@ -13,9 +13,8 @@
 
 mod backing;
 mod direct;
-mod options;
 
 pub use backing::CudaVmm;
-pub use options::CudaVmmOptions;
+pub use leasehold_cuda_regions::{DeviceOptions, GranularityChoice};
 
 leasehold_plugin_api::export_backing!(CudaVmm);

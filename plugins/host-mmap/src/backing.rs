@@ -7,7 +7,7 @@ use crate::options::{HostMmapOptions, Settings};
 use crate::region::Region as LiveRegion;
 use crate::{mapping, transaction};
 use leasehold_host_memory::{MapBudget, sys};
-use leasehold_plugin_api::toolkit::{Table, request};
+use leasehold_plugin_api::toolkit::{Lockable, Table, request};
 use leasehold_plugin_api::{
     AllocateRequest, Allocation, AllocationId, Backing, BackingError, BackingFactory, Change, CommitRange, Description,
     DeviceKey, HostServices, LogLevel, Region, RegionId, ReleaseOutcome, ReleaseTarget, ReserveRequest, VirtualBacking,
@@ -19,7 +19,7 @@ use std::hash::Hash;
 #[derive(Debug)]
 pub struct HostMmap {
     settings: Settings,
-    /// Read once: a description never changes, memory that is plugged in later notwithstanding.
+    /// Read once: a description never changes, even where memory is plugged in later.
     total_bytes: u64,
     budget: &'static MapBudget,
     regions: Table<RegionId, LiveRegion>,

@@ -6,8 +6,8 @@
 //!    └─► options
 //! ```
 //!
-//! Below them is `leasehold-host-memory`: address space, the system calls, the table of what is live, how many mappings the
-//! process may hold, and whether a request is well-formed.
+//! Below them is `leasehold-host-memory`: address space, the system calls, how many mappings the process may hold. The table
+//! of what is live, the locking of a call, and the checks of requests are [`leasehold_plugin_api::toolkit`].
 //!
 //! In: the options of `[backing.options]` ([`HostMmapOptions`]) and the calls of the contract. Out: addresses of this
 //! process, and typed refusals. It keeps no budget of bytes ([`Accounting::Buffer`](leasehold_plugin_api::Accounting)):

@@ -14,7 +14,8 @@ use crate::mapping::Mapping;
 use crate::options::{Population, Settings};
 use crate::runs::Runs;
 use leasehold_host_memory::sys::Counting;
-use leasehold_host_memory::{AddressSpace, Fault, MapBudget, MapShare};
+use leasehold_host_memory::{AddressSpace, Fault, MapBudget, MapShare, maps_of};
+use leasehold_plugin_api::toolkit::Lockable;
 use leasehold_plugin_api::toolkit::request::{self, name};
 use leasehold_plugin_api::{Address, BackingError, CommitRange, ErrorKind, ReleaseOutcome};
 use std::ops::Range;
@@ -99,12 +100,6 @@ impl Region {
         self.base
     }
 
-    /// Locks it; `None` once its release has begun.
-    pub(crate) fn open(&self) -> Option<OpenRegion<'_>> {
-        let state = self.lock();
-        matches!(state.life, Life::Open(_)).then_some(OpenRegion { region: self, state })
-    }
-
     /// Unmaps it; `None` when that is done already.
     ///
     /// At the limit of mappings the kernel refuses to unmap a region that it has merged with a neighbour. The pages go
@@ -134,6 +129,15 @@ impl Region {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Lockable for Region {
+    type Open<'a> = OpenRegion<'a>;
+
+    fn open(&self) -> Option<OpenRegion<'_>> {
+        let state = self.lock();
+        matches!(state.life, Life::Open(_)).then_some(OpenRegion { region: self, state })
     }
 }
 
@@ -213,11 +217,6 @@ impl State {
         self.runs.remove(range);
         self.share.resize(maps_of(self.runs.pieces()));
     }
-}
-
-/// The most mappings that a region with `pieces` can be: each piece, and the space before, between and after them.
-fn maps_of(pieces: usize) -> u64 {
-    u64::try_from(pieces).unwrap_or(u64::MAX).saturating_mul(2).saturating_add(1)
 }
 
 /// Makes a range usable. On failure part of it may be.

@@ -13,7 +13,7 @@ use crate::supply::Returns;
 use crate::treasury::Treasury;
 use crate::{sharing, transaction, window};
 use leasehold_host_memory::{MapBudget, sys};
-use leasehold_plugin_api::toolkit::{Table, request};
+use leasehold_plugin_api::toolkit::{Lockable, Table, request};
 use leasehold_plugin_api::{
     Accounting, AllocateRequest, Allocation, AllocationId, Backing, BackingError, BackingFactory, Change, CommitRange,
     Description, DeviceKey, Domain, ErrorKind, HolderId, HostServices, Prefix, PrefixId, PrefixMapping, PrefixRequest,
@@ -27,7 +27,7 @@ use std::hash::Hash;
 pub struct HostPool {
     pub(crate) pool: Pool,
     accounting: Accounting,
-    /// Read once: a description never changes, memory that is plugged in later notwithstanding.
+    /// Read once: a description never changes, even where memory is plugged in later.
     total_bytes: u64,
     budget: &'static MapBudget,
     regions: Table<RegionId, LiveRegion>,
@@ -58,13 +58,13 @@ impl HostPool {
     }
 
     /// Commits the whole of a region that nobody knows yet. Where that fails, the region is closed.
-    fn fill(&self, region: &LiveRegion, bytes: u64) -> Result<(), BackingError> {
-        let mut supply = self.pool.obtain(&[region.whole_need()])?;
+    fn fill(&self, region: &LiveRegion) -> Result<(), BackingError> {
+        let need = region.whole_need();
+        let mut supply = self.pool.obtain(&[need])?;
         let mut returns = Returns::default();
-        let whole = CommitRange::new(RegionId::new(0), 0, bytes);
         let pieces = supply.parts.first_mut();
         let outcome = match (region.open(), pieces) {
-            (Some(mut open), Some(pieces)) => open.commit(&whole, pieces, &self.pool, &mut returns).map(drop),
+            (Some(mut open), Some(pieces)) => open.commit_granules(&(0..need.frames), pieces, &self.pool, &mut returns),
             _ => Err(BackingError::new(ErrorKind::Internal, "an allocation has no frames, or is closed; report it")),
         };
         if outcome.is_ok() {
@@ -126,10 +126,10 @@ impl Backing for HostPool {
         if self.allocations.find(id).is_some() {
             return Err(request::live_already(id));
         }
-        // Of nobody: a plain allocation reads as zero, whoever left something in its frames.
+        // For no holder: a plain allocation reads as zero, whoever left something in its frames.
         let purpose = Purpose { holder: HolderId::NOBODY, role };
         let allocation = LiveRegion::reserve(bytes, align, purpose, self.granularity(), self.budget)?;
-        self.fill(&allocation, bytes)?;
+        self.fill(&allocation)?;
         let base = allocation.base;
         self.allocations.insert(id, allocation).map_err(|second| {
             let mut returns = Returns::default();

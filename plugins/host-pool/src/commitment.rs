@@ -4,9 +4,9 @@
 //! a mapping, the frames behind it become residue: they are emptied, and nobody gets them before the mapping is gone.
 
 use crate::pool::Pool;
-use crate::region::{OpenRegion, maps_of};
+use crate::region::OpenRegion;
 use crate::supply::{Piece, Returns};
-use leasehold_host_memory::Fault;
+use leasehold_host_memory::{Fault, maps_of};
 use leasehold_plugin_api::toolkit::request::name;
 use leasehold_plugin_api::{BackingError, CommitRange, ErrorKind};
 use std::fmt::Display;
@@ -35,20 +35,33 @@ impl OpenRegion<'_> {
         returns: &mut Returns,
     ) -> Result<Range<u64>, BackingError> {
         let range = self.granules_of(part)?;
-        let residue = self.state.extents.remove_residue(&range);
-        if let Err(refusal) = self.book(&range, pieces) {
+        self.commit_granules(&range, pieces, pool, returns)?;
+        Ok(range)
+    }
+
+    /// Commits free granules of the region with these frames, or changes nothing.
+    pub(crate) fn commit_granules(
+        &mut self,
+        range: &Range<u64>,
+        pieces: &mut Vec<Piece>,
+        pool: &Pool,
+        returns: &mut Returns,
+    ) -> Result<(), BackingError> {
+        let residue = self.state.extents.remove_residue(range);
+        if let Err(refusal) = self.book(range, pieces) {
             residue.into_iter().for_each(|(start, run)| self.state.extents.insert_residue(start, run));
             return Err(refusal);
         }
-        let Err(fault) = self.place(&range, pieces, pool) else {
+        let Err(fault) = self.place(range, pieces, pool) else {
             returns.add_residue(residue);
-            return Ok(range);
+            return Ok(());
         };
-        if self.undo_commit(&range, pieces, pool, returns) {
+        if self.undo_commit(range, pieces, pool, returns) {
             returns.add_residue(residue);
         }
-        let what = format!("{} bytes can't be mapped", part.bytes);
-        Err(fault.into_error(ErrorKind::AddressSpaceExhausted, what, SCARCE_MAPS).with_requested(part.bytes))
+        let bytes = self.region.at(range.end.saturating_sub(range.start));
+        let what = format!("{bytes} bytes can't be mapped");
+        Err(fault.into_error(ErrorKind::AddressSpaceExhausted, what, SCARCE_MAPS).with_requested(bytes))
     }
 
     /// Enters frames in the books, unless they need more mappings than there are.

@@ -4,10 +4,10 @@
 //! ```text
 //!           ┌─► transaction ─┐            ┌─► commitment, placement     frames of its own, parts of prefixes
 //! backing ──┤                ├─► region ──┼─► extents                   which frames are where (pure)
-//!    │      └─► sharing ─────┘     │      └─► window                    the kernel (the only unsafe file)
+//!    │      └─► sharing ─────┘     │      └─► window                    the kernel (unsafe)
 //!    │             └─► prefix ─────┤
 //!    └─► options                   └─► pool ──┬─► frames ──► holes, parked    which frame serves whom (pure)
-//!                                    │        ├─► store                       files, and holes in them
+//!                                    │        ├─► store                       files, and holes in them (unsafe)
 //!                                  supply     └─► treasury                    who is charged
 //! ```
 //!
@@ -31,6 +31,7 @@
 mod backing;
 mod commitment;
 mod extents;
+mod failpoints;
 mod frames;
 mod holes;
 mod obtaining;
@@ -44,7 +45,6 @@ mod region;
 mod run;
 mod sharing;
 mod store;
-mod strikes;
 mod supply;
 #[cfg(test)]
 mod tests;

@@ -15,6 +15,7 @@
 //! It owns the files and the books of frames. The lock on those books is never held while the treasury is called, and
 //! the callers hold none of theirs: a charge may come back into this pool. Frames that are in neither book belong to
 //! whoever took them. Nothing panics.
+#![expect(unsafe_code, reason = "vouches for whose the frames are that it maps")]
 
 use crate::frames::Frames;
 use crate::options::{Scrub, Settings};
@@ -36,7 +37,9 @@ pub(crate) struct Pool {
     /// Invariant 1: frames that are in it are behind no mapping that the host may use. Those that are not are their
     /// taker's (invariant 1 of [`Frames`]): a region's or an allocation's, mapped into its window alone, or a prefix's,
     /// mapped into its window alone until that is read-only. What comes back through [`Pool::settle`] or a dropped
-    /// `Supply` was withdrawn before; what can't be withdrawn stays its region's, as residue.
+    /// `Supply` was withdrawn before; what can't be withdrawn stays its region's, as residue. So [`Pool::place`] gets a
+    /// supply's pieces for the one window of their taker, and [`Pool::map`] a prefix's runs: for its own window, or
+    /// read-only once it is sealed.
     frames: Mutex<Frames>,
     pub(crate) books: Box<dyn Treasury>,
 }
@@ -153,7 +156,8 @@ impl Pool {
         for pieces in joined {
             let Some(first) = pieces.first() else { continue };
             let run = Run::new(first.run.first, frames_in(pieces));
-            self.store.map(window, at, run, self.treatment(first, holder))?;
+            // SAFETY: a supply's frames are its taker's alone, whose one window this is (1).
+            unsafe { self.store.map(window, at, run, self.treatment(first, holder)) }?;
             at = at.saturating_add(self.bytes(run.frames));
         }
         Ok(())
@@ -167,9 +171,10 @@ impl Pool {
         }
     }
 
-    /// Maps a run as it is.
+    /// Maps a run of a prefix as it is.
     pub(crate) fn map(&self, window: &Window, offset: u64, run: Run, treatment: Treatment) -> Result<(), Fault> {
-        self.store.map(window, offset, run, treatment)
+        // SAFETY: into the prefix's own window, or a sealed prefix's read-only (1).
+        unsafe { self.store.map(window, offset, run, treatment) }
     }
 
     /// The region will not grow any more.

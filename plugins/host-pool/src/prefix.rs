@@ -7,11 +7,11 @@ use crate::commitment::{SCARCE_MAPS, broken_off};
 use crate::frames::Need;
 use crate::pool::Pool;
 use crate::prefix_memory::PrefixMemory;
-use crate::region::{HELD, maps_of};
+use crate::region::HELD;
 use crate::run::Run;
 use crate::supply::{Returns, Supply};
 use crate::window::{Treatment, Window};
-use leasehold_host_memory::{AddressSpace, Fault, MapBudget, MapShare};
+use leasehold_host_memory::{AddressSpace, Fault, MapBudget, MapShare, maps_of};
 use leasehold_plugin_api::{Address, BackingError, ErrorKind, PrefixId, PrefixRequest, ReleaseOutcome};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

@@ -17,7 +17,8 @@ use crate::pool::Pool;
 use crate::run::frames_of;
 use crate::supply::Returns;
 use crate::window::Window;
-use leasehold_host_memory::{AddressSpace, Fault, MapBudget, MapShare};
+use leasehold_host_memory::{AddressSpace, Fault, MapBudget, MapShare, maps_of};
+use leasehold_plugin_api::toolkit::Lockable;
 use leasehold_plugin_api::toolkit::request::{self, name};
 use leasehold_plugin_api::{Address, BackingError, CommitRange, ErrorKind, HolderId, MemoryRole, ReleaseOutcome};
 use rustix::io::Errno;
@@ -80,12 +81,6 @@ impl LiveRegion {
         let base = window.base();
         let state = State { life: Life::Open(window), extents: Extents::default(), share };
         Ok(Self { base, bytes, granule, purpose, state: Mutex::new(state) })
-    }
-
-    /// Locks it; `None` once its release has begun.
-    pub(crate) fn open(&self) -> Option<OpenRegion<'_>> {
-        let state = self.lock();
-        matches!(state.life, Life::Open(_)).then_some(OpenRegion { region: self, state })
     }
 
     /// What its whole size needs, as a plain allocation does.
@@ -176,6 +171,15 @@ impl LiveRegion {
     }
 }
 
+impl Lockable for LiveRegion {
+    type Open<'a> = OpenRegion<'a>;
+
+    fn open(&self) -> Option<OpenRegion<'_>> {
+        let state = self.lock();
+        matches!(state.life, Life::Open(_)).then_some(OpenRegion { region: self, state })
+    }
+}
+
 impl OpenRegion<'_> {
     /// Committed bytes.
     pub(crate) fn committed_bytes(&self) -> u64 {
@@ -225,14 +229,9 @@ impl OpenRegion<'_> {
         }
     }
 
-    /// Brings the share in line after something went, whatever the limit says: freeing has to work.
+    /// Sets the share to what is left after something went, whatever the limit says: freeing has to work.
     pub(crate) fn resize_share(&mut self) {
         let state = &mut *self.state;
         state.share.resize(maps_of(state.extents.pieces()));
     }
-}
-
-/// The most mappings that so many pieces can be: each piece, and the space before, between and after them.
-pub(crate) fn maps_of(pieces: usize) -> u64 {
-    u64::try_from(pieces).unwrap_or(u64::MAX).saturating_mul(2).saturating_add(1)
 }

@@ -9,14 +9,16 @@ use crate::prefix::LivePrefix;
 use crate::prefix_memory::PrefixMemory;
 use crate::region::{LiveRegion, OpenRegion};
 use crate::supply::Returns;
-use crate::transaction::{Group, check, with_groups};
-use leasehold_plugin_api::toolkit::{Table, request};
+use leasehold_plugin_api::toolkit::{CallParts, LockedParts, Stopped, Table};
 use leasehold_plugin_api::{BackingError, Change, PrefixId, PrefixMapping, RegionId};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Shares in the prefixes of one call.
 type Shares = BTreeMap<PrefixId, Arc<PrefixMemory>>;
+
+/// The places of one call, with every region of the call locked.
+type Places<'p, 'r> = LockedParts<'p, OpenRegion<'r>, PrefixMapping>;
 
 /// Finds a prefix that is live here.
 pub(crate) fn find(prefixes: &Table<PrefixId, LivePrefix>, id: PrefixId) -> Result<Arc<LivePrefix>, BackingError> {
@@ -33,7 +35,7 @@ pub(crate) fn map(
     let mut returns = Returns::default();
     let outcome = map_shared(pool, regions, prefixes, mappings, &mut returns);
     pool.settle(returns);
-    outcome.map(|()| Change { mapped_bytes: bytes_of(mappings), owned_bytes: 0 })
+    outcome.map(|()| Change { mapped_bytes: PrefixMapping::total_bytes(mappings), owned_bytes: 0 })
 }
 
 fn map_shared(
@@ -54,10 +56,9 @@ fn map_shared(
         returns.memories.extend(share.as_ref().ok().cloned());
         shares.insert(id, share?);
     }
-    let parts = request::in_order(mappings, PrefixMapping::target)?;
-    with_groups(regions, &parts, PrefixMapping::region, |groups| {
-        check(groups, |region, mapping| region.check_free(&mapping.target()))?;
-        map_or_undo(groups, &shares, pool, returns)
+    CallParts::new(mappings)?.with_locked(regions, |locked| {
+        locked.check(|region, mapping| region.check_free(&mapping.target()))?;
+        map_or_undo(locked, &shares, pool, returns)
     })
 }
 
@@ -77,21 +78,18 @@ fn check_source(mapping: &PrefixMapping, prefix: &LivePrefix, granule: u64) -> R
 }
 
 fn map_or_undo(
-    groups: &mut [Group<'_, PrefixMapping>],
+    locked: &mut Places<'_, '_>,
     shares: &Shares,
     pool: &Pool,
     returns: &mut Returns,
 ) -> Result<(), BackingError> {
-    let mut done = 0;
-    let outcome = each(groups, usize::MAX, |region, mapping| {
+    let outcome = locked.try_each(|region, mapping| {
         let id = mapping.source.prefix();
         let share = shares.get(&id).ok_or_else(|| BackingError::unknown_id(id))?;
-        region.map_part(mapping, share, pool, returns)?;
-        done = usize::saturating_add(done, 1);
-        Ok(())
+        region.map_part(mapping, share, pool, returns)
     });
     // What can't be unmapped stays in the books, and goes with its region.
-    outcome.map_err(|refusal| undo(groups, done, refusal, |region, mapping| region.unmap_part(mapping, returns)))
+    outcome.map_err(|stopped| undo(locked, stopped, |region, mapping| region.unmap_part(mapping, returns)))
 }
 
 /// Takes every mapping away, or none; where undoing fails, the answer leaves doubt.
@@ -100,31 +98,21 @@ pub(crate) fn unmap(
     regions: &Table<RegionId, LiveRegion>,
     mappings: &[PrefixMapping],
 ) -> Result<Change, BackingError> {
-    let parts = request::in_order(mappings, PrefixMapping::target)?;
     let mut returns = Returns::default();
-    let outcome = with_groups(regions, &parts, PrefixMapping::region, |groups| {
-        check(groups, OpenRegion::check_mapped)?;
-        unmap_or_undo(groups, pool, &mut returns)
+    let outcome = CallParts::new(mappings)?.with_locked(regions, |locked| {
+        locked.check(OpenRegion::check_mapped)?;
+        unmap_or_undo(locked, pool, &mut returns)
     });
     let owned_bytes = pool.settle(returns);
-    outcome.map(|()| Change { mapped_bytes: bytes_of(&parts), owned_bytes })
+    outcome.map(|()| Change { mapped_bytes: PrefixMapping::total_bytes(mappings), owned_bytes })
 }
 
-fn unmap_or_undo(
-    groups: &mut [Group<'_, PrefixMapping>],
-    pool: &Pool,
-    returns: &mut Returns,
-) -> Result<(), BackingError> {
+fn unmap_or_undo(locked: &mut Places<'_, '_>, pool: &Pool, returns: &mut Returns) -> Result<(), BackingError> {
     let mut gone = Returns::default();
-    let mut done = 0;
-    let outcome = each(groups, usize::MAX, |region, mapping| {
-        region.unmap_part(mapping, &mut gone)?;
-        done = usize::saturating_add(done, 1);
-        Ok(())
-    });
+    let outcome = locked.try_each(|region, mapping| region.unmap_part(mapping, &mut gone));
     let mut shares = gone.memories.iter();
-    let outcome = outcome.map_err(|refusal| {
-        undo(groups, done, refusal, |region, mapping| {
+    let outcome = outcome.map_err(|stopped| {
+        undo(locked, stopped, |region, mapping| {
             let share = shares.next().ok_or_else(|| BackingError::unknown_id(mapping.source.prefix()))?;
             region.map_part(mapping, share, pool, returns)
         })
@@ -133,41 +121,17 @@ fn unmap_or_undo(
     outcome
 }
 
-/// Undoes the first `done` parts of a call that was refused: each that can be, whatever becomes of the others. Answers
-/// the refusal, or one that leaves doubt.
+/// Undoes the parts of a call that went well before one was refused: each that can be, whatever becomes of the others.
+/// Answers the refusal, or one that leaves doubt.
 fn undo(
-    groups: &mut [Group<'_, PrefixMapping>],
-    done: usize,
-    refusal: BackingError,
+    locked: &mut Places<'_, '_>,
+    Stopped { done, error: refusal }: Stopped<BackingError>,
     mut act: impl FnMut(&mut OpenRegion<'_>, &PrefixMapping) -> Result<(), BackingError>,
 ) -> BackingError {
     let mut first = None;
-    let _ = each(groups, done, |region, mapping| {
-        first = first.take().or(act(region, mapping).err());
-        Ok(())
-    });
+    locked.each_of_first(done, |region, mapping| first = first.take().or(act(region, mapping).err()));
     match first {
         Some(again) => broken_off(&refusal, again),
         None => refusal,
     }
-}
-
-/// Acts on the first `most` parts of the call, in their order, until one fails.
-fn each(
-    groups: &mut [Group<'_, PrefixMapping>],
-    most: usize,
-    mut act: impl FnMut(&mut OpenRegion<'_>, &PrefixMapping) -> Result<(), BackingError>,
-) -> Result<(), BackingError> {
-    let mut left = most;
-    for group in groups {
-        for mapping in group.parts.iter().take(left) {
-            act(&mut group.region, mapping)?;
-        }
-        left = left.saturating_sub(group.parts.len());
-    }
-    Ok(())
-}
-
-fn bytes_of(mappings: &[PrefixMapping]) -> u64 {
-    mappings.iter().fold(0, |sum, mapping| sum.saturating_add(mapping.source.bytes))
 }

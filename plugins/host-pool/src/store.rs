@@ -7,10 +7,11 @@
 //! It owns the descriptors and closes them on drop; what is mapped keeps its memory until it is unmapped. Which frame
 //! is whose is the business of `frames.rs`. The lock is held for a look-up and one system call, never while the host is
 //! called.
+#![expect(unsafe_code, reason = "vouches for the files that it maps into a window")]
 
+use crate::failpoints::{self, Failpoint};
 use crate::frames::SEGMENT_STRIDE;
 use crate::run::Run;
-use crate::strikes::{self, Strike};
 use crate::window::{Access, Treatment, Window};
 use leasehold_host_memory::Fault;
 use leasehold_plugin_api::{BackingError, ErrorKind};
@@ -76,16 +77,22 @@ impl Store {
 
     /// Maps a run at an offset of a window. Of frames that were owned before only those are treated that hold anything:
     /// what was never touched stays a hole. The kernel joins what follows each other in the file to one mapping.
-    pub(crate) fn map(&self, window: &Window, offset: u64, run: Run, treatment: Treatment) -> Result<(), Fault> {
+    ///
+    /// # Safety
+    ///
+    /// The frames of the run are the caller's own, or a sealed prefix's with [`Treatment::ReadOnly`].
+    pub(crate) unsafe fn map(&self, window: &Window, offset: u64, run: Run, treatment: Treatment) -> Result<(), Fault> {
         let bytes = run.frames.saturating_mul(self.granule);
         self.with(run, treatment.access(), |file, at| {
             if matches!(treatment, Treatment::Fresh | Treatment::Writable | Treatment::ReadOnly) {
-                return window.map(offset, bytes, file, at, treatment);
+                // SAFETY: the file can't shrink (1) and has all of the run; the frames are the caller's to map.
+                return unsafe { window.map(offset, bytes, file, at, treatment) };
             }
             for (part, holds) in self.held_in(file, at, bytes) {
                 let treatment = if holds { treatment } else { Treatment::Fresh };
                 let (offset, at) = (offset.saturating_add(part.start), at.saturating_add(part.start));
-                window.map(offset, part.end.saturating_sub(part.start), file, at, treatment)?;
+                // SAFETY: as above, for a part of it.
+                unsafe { window.map(offset, part.end.saturating_sub(part.start), file, at, treatment) }?;
             }
             Ok(())
         })
@@ -120,7 +127,7 @@ impl Store {
 
     /// Gives the memory of a run back: it becomes a hole, which reads as zero.
     pub(crate) fn punch(&self, run: Run) -> Result<(), Fault> {
-        strikes::check(Strike::Punch)?;
+        failpoints::check(Failpoint::Punch)?;
         let bytes = run.frames.saturating_mul(self.granule);
         self.with(run, Access::ReadWrite, |file, at| {
             let mode = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
@@ -129,6 +136,7 @@ impl Store {
         })
     }
 
+    /// Acts on the file that a run lies in, and on its place there. All of the run is within the file.
     fn with(
         &self,
         run: Run,
@@ -137,12 +145,15 @@ impl Store {
     ) -> Result<(), Fault> {
         let segments = self.segments.read().unwrap_or_else(PoisonError::into_inner);
         let number = usize::try_from(run.first.div_euclid(SEGMENT_STRIDE)).unwrap_or(usize::MAX);
-        let segment = segments.get(number).ok_or(Fault::new("a frame outside the pool", Errno::INVAL))?;
+        let first = run.first.rem_euclid(SEGMENT_STRIDE);
+        let is_within = first.saturating_add(run.frames) <= self.frames_per_segment();
+        let segment = segments.get(number).filter(|_| is_within);
+        let segment = segment.ok_or(Fault::new("a frame outside the pool", Errno::INVAL))?;
         let file = match access {
             Access::ReadWrite => segment.writable.as_fd(),
             Access::ReadOnly => segment.read_only.as_fd(),
         };
-        act(file, run.first.rem_euclid(SEGMENT_STRIDE).saturating_mul(self.granule))
+        act(file, first.saturating_mul(self.granule))
     }
 
     /// Bytes of memory that the files hold, as the kernel counts them.

@@ -114,8 +114,8 @@ impl Returns {
         self.residue.extend(runs.into_iter().map(|(_, run)| run));
     }
 
-    /// Frames that stay behind a mapping which could not be removed: what is in them goes, they are nobody's. What the
-    /// supply charged for holes among them it refunds itself.
+    /// Frames that stay behind a mapping which could not be removed: their memory is given back, and nobody gets them. The
+    /// supply itself refunds what it charged for holes among them.
     pub(crate) fn abandon(&mut self, pieces: Vec<Piece>, pool: &Pool) {
         let parked = pieces.iter().filter(|piece| piece.former.is_some());
         let emptied: Vec<Run> = parked.map(|piece| piece.run).filter(|run| pool.empty(*run).is_ok()).collect();

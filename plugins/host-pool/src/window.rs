@@ -5,7 +5,7 @@
 //! neither frames nor granules. Offsets that leave the window answer `EINVAL`; nothing panics.
 #![expect(unsafe_code, reason = "owns the addresses that files are mapped at, and zeroes what others left there")]
 
-use crate::strikes::{self, Strike};
+use crate::failpoints::{self, Failpoint};
 use leasehold_host_memory::sys::{self, Counting};
 use leasehold_host_memory::{AddressSpace, Fault};
 use leasehold_plugin_api::{Address, HostAccess};
@@ -50,8 +50,8 @@ pub(crate) struct Window {
     ///
     /// Invariant 3: what is mapped here are frames of a [`Store`](crate::store::Store), whose files can't shrink (its
     /// invariant 1). Either the owner of this window is their one taker, and they are mapped writable nowhere else
-    /// (invariant 1 of [`Pool`](crate::pool::Pool)), or they are a sealed prefix's and mapped read-only. The callers of
-    /// [`Window::map`] promise it.
+    /// (invariant 1 of [`Pool`](crate::pool::Pool)), or they are a sealed prefix's and mapped read-only. That is the duty
+    /// of whoever calls [`Window::map`].
     space: AddressSpace,
 }
 
@@ -78,9 +78,11 @@ impl Window {
 
     /// Maps a part of a file. On failure part of it may be mapped.
     ///
-    /// The caller promises invariant 3: the file can't shrink and has all of the part, whose frames are the caller's
-    /// own, or a sealed prefix's with [`Treatment::ReadOnly`].
-    pub(crate) fn map(
+    /// # Safety
+    ///
+    /// Invariant 3: the file can't shrink and has all of the part. The frames of the part are the caller's own, or a sealed
+    /// prefix's with [`Treatment::ReadOnly`].
+    pub(crate) unsafe fn map(
         &self,
         offset: u64,
         bytes: u64,
@@ -104,7 +106,7 @@ impl Window {
         file_offset: u64,
         treatment: Treatment,
     ) -> Result<(), Fault> {
-        strikes::check(Strike::Map)?;
+        failpoints::check(Failpoint::Map)?;
         let call = "mmap(MAP_SHARED, MAP_FIXED)";
         let length = sys::length(call, bytes)?;
         let protection = match treatment.access() {
@@ -133,7 +135,7 @@ impl Window {
     /// Puts inaccessible space in the place of a part: whatever was mapped there is there no longer. On failure it
     /// still is.
     pub(crate) fn withdraw(&self, offset: u64, bytes: u64) -> Result<(), Fault> {
-        strikes::check(Strike::Withdraw)?;
+        failpoints::check(Failpoint::Withdraw)?;
         let base = self.space.part(offset, bytes)?;
         // SAFETY: the part is within the window (1), and the host has no use for its bytes (2).
         unsafe { sys::replace(base, bytes) }
@@ -141,7 +143,7 @@ impl Window {
 
     /// Gives the addresses back and all that is mapped there, or the window itself where the kernel refuses.
     pub(crate) fn close(self) -> Result<(), (Self, Fault)> {
-        if let Err(fault) = strikes::check(Strike::Unmap) {
+        if let Err(fault) = failpoints::check(Failpoint::Unmap) {
             return Err((self, fault));
         }
         self.space.close().map_err(|(space, fault)| (Self { space }, fault))

@@ -13,7 +13,7 @@ mod table;
 
 pub(crate) use table::Calls;
 
-use crate::error::{Fault, code};
+use crate::error::Fault;
 use std::ffi::{c_int, c_uint, c_void};
 
 /// The driver's structs.
@@ -43,7 +43,7 @@ fn outcome(call: &'static str, code: c_uint) -> Result<(), Fault> {
 
 /// A size that this machine can't name is more than there is.
 fn length(call: &'static str, bytes: u64) -> Result<usize, Fault> {
-    usize::try_from(bytes).map_err(|_| Fault::new(call, code::OUT_OF_MEMORY))
+    usize::try_from(bytes).map_err(|_| Fault::out_of_memory(call))
 }
 
 fn wide(bytes: usize) -> u64 {

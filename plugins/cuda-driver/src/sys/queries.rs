@@ -149,7 +149,7 @@ impl Calls {
         let mut stream = std::ptr::null_mut();
         // SAFETY: the function (1, 2), with an out-parameter that lives; it checks the flags.
         outcome(named::create_stream, unsafe { (self.create_stream)(&raw mut stream, flags) })?;
-        NonNull::new(stream).ok_or(Fault::new(named::create_stream, code::INVALID_VALUE))
+        NonNull::new(stream).ok_or(Fault::invalid_value(named::create_stream))
     }
 
     /// Says how this thread minds graphs that others capture, and answers how it did before.

@@ -3,7 +3,7 @@
 use super::{Region, Returns, State, ended};
 use crate::broken::{Broken, RETRY, broken_off};
 use crate::contents::{Part, PrefixMemory};
-use crate::source::{Need, Parting, Piece};
+use crate::source::{HandleRelease, Need, Piece};
 use leasehold_cuda_driver::{Access, Fault, PhysicalHandle};
 use leasehold_plugin_api::toolkit::request::{self, name};
 use leasehold_plugin_api::{BackingError, CommitRange, ErrorKind, PrefixMapping};
@@ -28,7 +28,7 @@ enum Finish {
 /// A run that could not be mapped as a whole.
 struct Unmapped {
     fault: Fault,
-    /// How many units stay mapped, and why they do; `None` where nothing is left.
+    /// How many granules stay mapped, and why they do; `None` where nothing is left.
     left: Option<(u64, Fault)>,
 }
 
@@ -39,9 +39,9 @@ impl From<Unmapped> for Broken {
 }
 
 impl OpenRegion<'_> {
-    /// What that many units of it need.
-    pub(crate) fn need(&self, units: u64) -> Need {
-        self.region.need(units)
+    /// What that many granules of it need.
+    pub(crate) fn need(&self, granules: u64) -> Need {
+        self.region.need(granules)
     }
 
     /// Committed bytes, or why nobody can tell: what is left of failed calls is taken away first.
@@ -50,25 +50,26 @@ impl OpenRegion<'_> {
             let kind = broken_off(ErrorKind::BrokenOff, fault.kind());
             fault.into_error_of(kind, "what a failed call left is still held", RETRY)
         })?;
-        Ok(self.state.contents.private_units().saturating_mul(self.region.unit))
+        Ok(self.state.contents.private_granules().saturating_mul(self.region.granule))
     }
 
     /// Takes away what earlier calls could not undo.
     fn clear_left(&mut self, returns: &mut Returns) -> Result<(), Fault> {
         self.state.clear_debts()?;
         let runs = self.state.contents.runs_left();
-        runs.into_iter().try_for_each(|run| self.state.unmap_run(self.region, &run, self.region.parting, returns))
+        runs.into_iter()
+            .try_for_each(|run| self.state.unmap_run(self.region, &run, self.region.handle_release, returns))
     }
 
-    /// The units of a range that was checked.
-    fn units_of(&self, part: &CommitRange) -> Range<u64> {
-        let unit = |bytes: u64| bytes.checked_div(self.region.unit).unwrap_or(0);
-        unit(part.offset)..unit(part.offset.saturating_add(part.bytes))
+    /// The granules of a range that was checked.
+    fn granules_of(&self, part: &CommitRange) -> Range<u64> {
+        let granule = |bytes: u64| bytes.checked_div(self.region.granule).unwrap_or(0);
+        granule(part.offset)..granule(part.offset.saturating_add(part.bytes))
     }
 
     fn check_within(&self, part: &CommitRange) -> Result<Range<u64>, BackingError> {
-        request::range_within(part, self.region.unit, self.region.wanted.bytes)?;
-        Ok(self.units_of(part))
+        request::range_within(part, self.region.granule, self.region.wanted.bytes)?;
+        Ok(self.granules_of(part))
     }
 
     /// Refuses a range that is malformed, or in which something is mapped.
@@ -76,7 +77,7 @@ impl OpenRegion<'_> {
         if self.state.contents.is_free(&self.check_within(part)?) {
             return Ok(());
         }
-        let why = "holds memory already; commit or map each unit once";
+        let why = "holds memory already; commit or map each granule once";
         Err(BackingError::new(ErrorKind::AlreadyCommitted, format!("{}: {why}", name(part))))
     }
 
@@ -85,7 +86,7 @@ impl OpenRegion<'_> {
         if self.state.contents.is_private(&self.check_within(part)?) {
             return Ok(());
         }
-        let why = "holds units that are not committed; decommit only what was committed";
+        let why = "holds granules that are not committed; decommit only what was committed";
         Err(BackingError::new(ErrorKind::NotCommitted, format!("{}: {why}", name(part))))
     }
 
@@ -93,7 +94,7 @@ impl OpenRegion<'_> {
     pub(crate) fn check_mapped(&self, mapping: &PrefixMapping) -> Result<(), BackingError> {
         let target = mapping.target();
         let range = self.check_within(&target)?;
-        let wanted = source_of(mapping, self.region.unit);
+        let wanted = source_of(mapping, self.region.granule);
         let is_there = |part: &Part<_>| part.memory.id == mapping.source.prefix() && part.source == wanted;
         if self.state.contents.part(range.start).is_some_and(is_there) {
             return Ok(());
@@ -126,10 +127,10 @@ impl OpenRegion<'_> {
         finish: Finish,
         mapped: &mut u64,
     ) -> Result<(), Fault> {
-        let range = self.units_of(target);
+        let range = self.granules_of(target);
         let space = self.state.space.as_ref().ok_or_else(|| ended("cuMemMap"))?;
         for (index, handle) in range.zip(handles) {
-            space.map(index.saturating_mul(self.region.unit), handle)?;
+            space.map(index.saturating_mul(self.region.granule), handle)?;
             *mapped = mapped.saturating_add(1);
         }
         space.set_access(target.offset, target.bytes, &self.region.grants(access))?;
@@ -143,11 +144,11 @@ impl OpenRegion<'_> {
         }
     }
 
-    /// Unmaps the first units of a run, once nothing is under way there.
-    fn unmap_first(&mut self, target: &CommitRange, units: u64) -> Result<(), Fault> {
+    /// Unmaps the first granules of a run, once nothing is under way there.
+    fn unmap_first(&mut self, target: &CommitRange, granules: u64) -> Result<(), Fault> {
         self.state.finish_work()?;
         let space = self.state.space.as_ref().ok_or_else(|| ended("cuMemUnmap"))?;
-        space.unmap(target.offset, units.saturating_mul(self.region.unit))
+        space.unmap(target.offset, granules.saturating_mul(self.region.granule))
     }
 
     /// Whether zeroing was begun that nobody has waited for.
@@ -155,7 +156,7 @@ impl OpenRegion<'_> {
         self.state.under_way.zeroing
     }
 
-    /// Somebody has waited for the zeroing.
+    /// Notes that somebody has waited for the zeroing.
     pub(crate) fn end_zeroing(&mut self) {
         self.state.under_way.zeroing = false;
     }
@@ -173,12 +174,12 @@ impl OpenRegion<'_> {
         let is_strange = |piece: &Piece| !piece.former.is_some_and(|former| holder.may_see(former));
         let finish = if pieces.iter().any(is_strange) { Finish::Zero } else { Finish::AsItIs };
         let outcome = self.map_run(part, pieces.iter().map(|piece| &piece.handle), Access::ReadWrite, finish);
-        let first = self.units_of(part).start;
+        let first = self.granules_of(part).start;
         let contents = &mut self.state.contents;
         match &outcome {
             Ok(()) => contents.insert_private(first, pieces.drain(..).map(|piece| piece.handle)),
-            Err(Unmapped { left: Some((units, _)), .. }) => {
-                let stuck = pieces.drain(..usize::try_from(*units).unwrap_or(0));
+            Err(Unmapped { left: Some((granules, _)), .. }) => {
+                let stuck = pieces.drain(..usize::try_from(*granules).unwrap_or(0));
                 contents.insert_residue(first, stuck.map(|piece| piece.handle));
             }
             Err(_) => {}
@@ -188,8 +189,8 @@ impl OpenRegion<'_> {
 
     /// Takes back what this very call committed. Where the driver refuses, it is residue.
     pub(crate) fn undo_commit(&mut self, part: &CommitRange, returns: &mut Returns) -> Result<(), Fault> {
-        let range = self.units_of(part);
-        let outcome = self.state.unmap_run(self.region, &range, Parting::AfterUnmapping, returns);
+        let range = self.granules_of(part);
+        let outcome = self.state.unmap_run(self.region, &range, HandleRelease::AfterUnmapping, returns);
         if outcome.is_err() {
             let handles = self.state.contents.remove(&range, self.region.wanted.holder);
             self.state.contents.insert_residue(range.start, handles.into_iter().map(|(handle, _)| handle));
@@ -199,8 +200,8 @@ impl OpenRegion<'_> {
 
     /// Unmaps a committed range, or changes nothing.
     pub(crate) fn decommit(&mut self, part: &CommitRange, returns: &mut Returns) -> Result<(), Fault> {
-        let range = self.units_of(part);
-        self.state.unmap_run(self.region, &range, self.region.parting, returns)
+        let range = self.granules_of(part);
+        self.state.unmap_run(self.region, &range, self.region.handle_release, returns)
     }
 
     /// Maps a part of a prefix read-only into a free range.
@@ -211,17 +212,17 @@ impl OpenRegion<'_> {
         returns: &mut Returns,
     ) -> Result<(), Broken> {
         self.clear_left(returns).map_err(Broken::undone)?;
-        let (target, source) = (mapping.target(), source_of(mapping, self.region.unit));
+        let (target, source) = (mapping.target(), source_of(mapping, self.region.granule));
         let handles = memory.handles.iter().skip(usize::try_from(source.start).unwrap_or(usize::MAX));
         let outcome = self.map_run(&target, handles, Access::ReadOnly, Finish::AsItIs);
-        let range = self.units_of(&target);
+        let range = self.granules_of(&target);
         let part = |source| Part { memory: Arc::clone(memory), source };
         let contents = &mut self.state.contents;
         match &outcome {
             Ok(()) => contents.insert_part(range.start, part(source)),
-            Err(Unmapped { left: Some((units, _)), .. }) => {
+            Err(Unmapped { left: Some((granules, _)), .. }) => {
                 // It stays in the books as far as it is mapped.
-                contents.insert_part(range.start, part(source.start..source.start.saturating_add(*units)));
+                contents.insert_part(range.start, part(source.start..source.start.saturating_add(*granules)));
                 contents.leave_prefixes(&range);
             }
             Err(_) => {}
@@ -231,13 +232,13 @@ impl OpenRegion<'_> {
 
     /// Unmaps a part of a prefix that is mapped, or changes nothing.
     pub(crate) fn unmap_part(&mut self, mapping: &PrefixMapping, returns: &mut Returns) -> Result<(), Fault> {
-        let range = self.units_of(&mapping.target());
-        self.state.unmap_run(self.region, &range, self.region.parting, returns)
+        let range = self.granules_of(&mapping.target());
+        self.state.unmap_run(self.region, &range, self.region.handle_release, returns)
     }
 
-    /// What is mapped still of a prefix is in nobody's use from now on, since the call about it broke off.
+    /// Nobody uses what is still mapped of a prefix from now on: the call about it broke off.
     pub(crate) fn leave_part(&mut self, mapping: &PrefixMapping) {
-        let range = self.units_of(&mapping.target());
+        let range = self.granules_of(&mapping.target());
         self.state.contents.leave_prefixes(&range);
     }
 
@@ -247,9 +248,9 @@ impl OpenRegion<'_> {
     }
 }
 
-/// The units of the prefix that a mapping shows.
-fn source_of(mapping: &PrefixMapping, unit: u64) -> Range<u64> {
-    let units = |bytes: u64| bytes.checked_div(unit).unwrap_or(0);
-    let start = units(mapping.source.offset);
-    start..start.saturating_add(units(mapping.source.bytes))
+/// The granules of the prefix that a mapping shows.
+fn source_of(mapping: &PrefixMapping, granule: u64) -> Range<u64> {
+    let granules = |bytes: u64| bytes.checked_div(granule).unwrap_or(0);
+    let start = granules(mapping.source.offset);
+    start..start.saturating_add(granules(mapping.source.bytes))
 }

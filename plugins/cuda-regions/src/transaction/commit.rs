@@ -1,34 +1,32 @@
 //! Memory that comes and goes: commits and decommits.
 
-use super::{LockedParts, with_locked};
 use crate::broken::{Broken, broken_off};
 use crate::region::{OpenRegion, Returns};
 use crate::regions::DeviceRegions;
-use crate::source::{Need, Parting, Piece, Supply};
+use crate::source::{HandleRelease, Need, Piece, Supply};
 use leasehold_cuda_driver::Fault;
-use leasehold_plugin_api::toolkit::request;
+use leasehold_plugin_api::toolkit::{CallParts, Lockable, LockedParts, Stopped, request};
 use leasehold_plugin_api::{BackingError, Change, CommitRange, RegionId};
 
 impl DeviceRegions {
     /// Says what committing the ranges would change, as things are.
     pub(crate) fn cost(&self, ranges: &[CommitRange]) -> Result<Change, BackingError> {
-        let parts = request::in_order(ranges, |part| *part)?;
-        with_locked(self.table(), &parts, CommitRange::region, |locked| locked.check(OpenRegion::check_free))?;
-        let mapped_bytes = bytes_of(&parts);
-        Ok(Change { mapped_bytes, owned_bytes: self.source().newly_owned(self.units(mapped_bytes)) })
+        CallParts::new(ranges)?.with_locked(self.table(), |locked| locked.check(OpenRegion::check_free))?;
+        let mapped_bytes = CommitRange::total_bytes(ranges);
+        Ok(Change { mapped_bytes, owned_bytes: self.source().newly_owned(self.granules(mapped_bytes)) })
     }
 
     /// Commits every range, or none.
     pub(crate) fn commit(&self, ranges: &[CommitRange]) -> Result<Change, BackingError> {
-        let parts = request::in_order(ranges, |part| *part)?;
-        let needs = with_locked(self.table(), &parts, CommitRange::region, |locked| {
+        let parts = CallParts::new(ranges)?;
+        let needs = parts.with_locked(self.table(), |locked| {
             locked.check(OpenRegion::check_free)?;
-            let need = |(region, part): (&OpenRegion<'_>, &CommitRange)| region.need(self.units(part.bytes));
-            Ok(locked.iter().map(need).collect::<Vec<Need>>())
+            let needs = locked.iter().map(|(region, part)| region.need(self.granules(part.bytes)));
+            Ok(needs.collect::<Vec<Need>>())
         })?;
         let (mut supply, mut returns) = (Supply::default(), Returns::default());
         let outcome = self.source().obtain(&needs, &mut supply).and_then(|()| {
-            with_locked(self.table(), &parts, CommitRange::region, |locked| {
+            parts.with_locked(self.table(), |locked| {
                 locked.check(OpenRegion::check_free)?;
                 self.commit_or_undo(locked, &mut supply.parts, &mut returns)
             })
@@ -38,7 +36,7 @@ impl DeviceRegions {
                 region.keep(debts);
             }
         })?;
-        Ok(Change { mapped_bytes: bytes_of(&parts), owned_bytes })
+        Ok(Change { mapped_bytes: CommitRange::total_bytes(ranges), owned_bytes })
     }
 
     /// Ends a commit: what was not used goes back to the source, or is a debt of the region of its part. Answers the
@@ -65,22 +63,24 @@ impl DeviceRegions {
 
     pub(crate) fn commit_or_undo(
         &self,
-        locked: &mut LockedParts<'_, CommitRange>,
+        locked: &mut LockedParts<'_, OpenRegion<'_>, CommitRange>,
         supplied: &mut [Vec<Piece>],
         returns: &mut Returns,
     ) -> Result<(), BackingError> {
-        let bytes = locked.iter().fold(0_u64, |sum, (_, part)| sum.saturating_add(part.bytes));
-        let what = format!("{bytes} bytes not committed");
+        let what = format!("{} bytes not committed", locked.total_bytes());
         let _bound = self.device().bind().map_err(|fault| Broken::undone(fault).into_error(&what))?;
         // How each piece was before it was mapped, to restore the supply with.
         let formers: Vec<Vec<_>> =
             supplied.iter().map(|part| part.iter().map(|piece| piece.former).collect()).collect();
-        let (done, outcome) =
-            locked.zip_each(supplied.iter_mut(), |region, part, pieces| region.commit(part, pieces, returns));
-        let outcome = outcome.and_then(|()| self.end_zeroing(locked).map_err(Broken::undone));
-        let Err(mut broken) = outcome else { return Ok(()) };
+        let outcome =
+            locked.try_each_with(supplied.iter_mut(), |region, part, pieces| region.commit(part, pieces, returns));
+        let outcome = outcome.and_then(|()| {
+            let zeroed = self.end_zeroing(locked);
+            zeroed.map_err(|fault| Stopped { done: locked.count(), error: Broken::undone(fault) })
+        });
+        let Err(Stopped { done, error: mut broken }) = outcome else { return Ok(()) };
         let committed = supplied.iter_mut().zip(formers).take(done);
-        let _ = locked.zip_each(committed, |region, part, (pieces, formers)| {
+        locked.each_with(committed, |region, part, (pieces, formers)| {
             let mut taken = Returns::default();
             if let Err(fault) = region.undo_commit(part, &mut taken) {
                 broken.undo = broken.undo.or(Some(fault));
@@ -88,16 +88,15 @@ impl DeviceRegions {
             let handles = taken.handles.into_iter().zip(formers);
             pieces.extend(handles.map(|(returned, former)| Piece { handle: returned.handle, former }));
             returns.memories.append(&mut taken.memories);
-            Ok::<_, Broken>(())
         });
         Err(broken.into_error(&what))
     }
 
     /// Waits for the zeroing that the parts began, where they did.
-    fn end_zeroing(&self, locked: &mut LockedParts<'_, CommitRange>) -> Result<(), Fault> {
-        if locked.regions().any(|region| region.is_zeroing()) {
+    fn end_zeroing(&self, locked: &mut LockedParts<'_, OpenRegion<'_>, CommitRange>) -> Result<(), Fault> {
+        if locked.regions_mut().any(|region| region.is_zeroing()) {
             self.device().wait_for_zeroing()?;
-            locked.regions().for_each(OpenRegion::end_zeroing);
+            locked.regions_mut().for_each(OpenRegion::end_zeroing);
         }
         Ok(())
     }
@@ -105,9 +104,8 @@ impl DeviceRegions {
     /// Decommits every range, a contiguous run in one call of the driver. The first that the driver refuses ends it: what
     /// was decommitted before stays so.
     pub(crate) fn decommit(&self, ranges: &[CommitRange]) -> Result<Change, BackingError> {
-        let parts = request::in_order(ranges, |part| *part)?;
         let mut returns = Returns::default();
-        let outcome = with_locked(self.table(), &parts, CommitRange::region, |locked| {
+        let outcome = CallParts::new(ranges)?.with_locked(self.table(), |locked| {
             locked.check(OpenRegion::check_private)?;
             let refuse = |fault: Fault, name: &str, gone: u64| {
                 let what = format!("{name}: not decommitted, after {gone} bytes that are");
@@ -115,18 +113,18 @@ impl DeviceRegions {
             };
             let _bound = self.device().bind().map_err(|fault| refuse(fault, "nothing", 0))?;
             let mut gone: u64 = 0;
-            let (_, outcome) = locked.zip_each(std::iter::repeat(()), |region, part, ()| {
+            let outcome = locked.try_each(|region, part| {
                 region.decommit(part, &mut returns).map_err(|fault| refuse(fault, &request::name(part), gone))?;
                 gone = gone.saturating_add(part.bytes);
                 Ok(())
             });
-            outcome
+            outcome.map_err(|stopped| stopped.error)
         });
         let given_back = self.settle(returns);
-        let mapped_bytes = bytes_of(&parts);
-        let owned_bytes = match self.source().parting() {
-            Parting::BeforeUnmapping => mapped_bytes,
-            Parting::AfterUnmapping => given_back,
+        let mapped_bytes = CommitRange::total_bytes(ranges);
+        let owned_bytes = match self.source().handle_release() {
+            HandleRelease::BeforeUnmapping => mapped_bytes,
+            HandleRelease::AfterUnmapping => given_back,
         };
         outcome.map(|()| Change { mapped_bytes, owned_bytes })
     }
@@ -143,13 +141,9 @@ impl DeviceRegions {
     }
 }
 
-/// A failure after which memory is owned still that was made for the call.
+/// The failure of a call that leaves memory owned which was made for it.
 fn in_debt(error: &BackingError, debt: Fault) -> BackingError {
     let what = format!("{}; what was made for it could not be given back", error.message());
     let advice = "it is tried again before the region is used, and when it is released";
     debt.into_error_of(broken_off(error.kind(), debt.kind()), what, advice)
-}
-
-fn bytes_of(parts: &[CommitRange]) -> u64 {
-    parts.iter().fold(0, |sum, part| sum.saturating_add(part.bytes))
 }

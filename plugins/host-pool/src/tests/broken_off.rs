@@ -2,7 +2,7 @@
 
 use super::memory::{fill, holds, mappings};
 use super::*;
-use crate::strikes::{Strike, plan};
+use crate::failpoints::{Failpoint, plan};
 use leasehold_plugin_api::Address;
 
 const PLACES: u64 = 4;
@@ -42,9 +42,9 @@ fn a_seal_whose_undo_fails_at_any_map_leaves_doubt_and_one_that_is_undone_leaves
         park_apart(&pool, ONE);
         let window = create(&pool, 1, 3 * GRANULE, ONE).unwrap().window;
         fill(window, 0, 3 * GRANULE, 7);
-        plan(Strike::Map, failing);
+        plan(Failpoint::Map, failing);
         let error = if undoing < 3 {
-            plan(Strike::Map, failing + 1 + undoing);
+            plan(Failpoint::Map, failing + 1 + undoing);
             pool.seal(id).unwrap_err()
         } else {
             let error = pool.seal(id).unwrap_err();
@@ -66,7 +66,7 @@ fn a_seal_whose_undo_fails_at_any_map_leaves_doubt_and_one_that_is_undone_leaves
 fn a_seal_that_broke_off_says_what_failed_first_and_what_failed_then() {
     let (pool, _) = pool(&HostPoolOptions::default());
     create(&pool, 1, MIB, ONE).unwrap();
-    [0, 1].iter().for_each(|call| plan(Strike::Map, *call));
+    [0, 1].iter().for_each(|call| plan(Failpoint::Map, *call));
     assert_eq!(
         pool.seal(PrefixId::new(1)).unwrap_err().message(),
         "prefix 1 is not sealed: a planned failure failed: ENOMEM (12); unmap others first, or raise vm.max_map_count; \
@@ -79,8 +79,8 @@ fn a_mapping_whose_undo_fails_at_any_place_leaves_doubt_and_can_be_unmapped() {
     for (failing, undoing) in (0..PLACES).flat_map(|failing| (0..=failing).map(move |undoing| (failing, undoing))) {
         let (pool, books) = pool(&HostPoolOptions::default());
         let (bases, places) = places(&pool);
-        plan(Strike::Map, failing);
-        plan(Strike::Withdraw, undoing);
+        plan(Failpoint::Map, failing);
+        plan(Failpoint::Withdraw, undoing);
         assert_eq!(kind(pool.map_prefix(&places)), ErrorKind::BrokenOff, "{failing}, {undoing}");
         // The part that failed is undone first, then those before it.
         let stuck = if undoing == 0 { failing } else { undoing - 1 };
@@ -102,8 +102,8 @@ fn an_unmapping_whose_undo_fails_at_any_place_leaves_doubt_and_maps_all_others_a
         let (pool, books) = pool(&HostPoolOptions::default());
         let (bases, places) = places(&pool);
         pool.map_prefix(&places).unwrap();
-        plan(Strike::Withdraw, failing);
-        plan(Strike::Map, undoing);
+        plan(Failpoint::Withdraw, failing);
+        plan(Failpoint::Map, undoing);
         assert_eq!(kind(pool.unmap(&places)), ErrorKind::BrokenOff, "{failing}, {undoing}");
         for (id, base) in (0..).zip(&bases) {
             assert_eq!(is_bare(base), id == undoing);
@@ -121,8 +121,8 @@ fn an_unmapping_leaves_doubt_too_where_what_could_not_be_mapped_again_can_not_go
     let (pool, books) = pool(&HostPoolOptions::default());
     let (_, places) = places(&pool);
     pool.map_prefix(&places).unwrap();
-    [2, 3].iter().for_each(|call| plan(Strike::Withdraw, *call));
-    plan(Strike::Map, 1);
+    [2, 3].iter().for_each(|call| plan(Failpoint::Withdraw, *call));
+    plan(Failpoint::Map, 1);
     assert_eq!(kind(pool.unmap(&places)), ErrorKind::BrokenOff);
     assert_eq!(kind(commit(&pool, 1, MIB, GRANULE)), ErrorKind::AlreadyCommitted);
     pool.unmap(&places).unwrap();
@@ -135,8 +135,8 @@ fn a_commit_whose_undo_fails_leaves_no_doubt_since_nothing_of_it_counts_and_its_
         let (pool, books) = pool(&parking(0));
         let bases: Vec<_> = (0..3).map(|id| reserve(&pool, id, MIB, ONE).base).collect();
         let ranges: Vec<_> = (0..3).map(|id| range(id, 0, GRANULE)).collect();
-        plan(Strike::Map, 2);
-        plan(Strike::Withdraw, undoing);
+        plan(Failpoint::Map, 2);
+        plan(Failpoint::Withdraw, undoing);
         assert_eq!(kind(pool.commit(&ranges)), ErrorKind::AddressSpaceExhausted);
         assert!((0..3).all(|id| committed(&pool, id) == 0));
         assert_eq!(books.charged(), 0);
@@ -152,8 +152,8 @@ fn a_decommit_that_the_kernel_refuses_half_way_keeps_the_beginning() {
     let base = reserve(&pool, 1, MIB, ONE).base;
     commit(&pool, 1, 0, 3 * GRANULE).unwrap();
     fill(base, 0, 3 * GRANULE, 7);
-    plan(Strike::Withdraw, 0);
-    plan(Strike::Punch, 1);
+    plan(Failpoint::Withdraw, 0);
+    plan(Failpoint::Punch, 1);
     assert_eq!(kind(decommit(&pool, 1, 0, 3 * GRANULE)), ErrorKind::Internal);
     assert_eq!((committed(&pool, 1), books.charged()), (2 * GRANULE, 5 * GRANULE));
     assert!(holds(base, 0, 2 * GRANULE, 7));
@@ -164,8 +164,8 @@ fn a_decommit_that_the_kernel_refuses_half_way_keeps_the_beginning() {
 #[test]
 fn an_allocation_whose_undo_fails_is_closed_and_its_frames_come_back() {
     let (pool, books) = pool(&HostPoolOptions::default());
-    plan(Strike::Map, 0);
-    plan(Strike::Withdraw, 0);
+    plan(Failpoint::Map, 0);
+    plan(Failpoint::Withdraw, 0);
     assert_eq!(kind(allocate(&pool, 1, MIB, ONE)), ErrorKind::AddressSpaceExhausted);
     assert_eq!((books.charged(), pool.pool.parked_bytes()), (0, 0));
     let hole = pool.pool.lock().take_anywhere(u64::MAX).unwrap();

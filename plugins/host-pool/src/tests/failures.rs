@@ -2,7 +2,7 @@
 
 use super::memory::{fill, holds, mappings};
 use super::*;
-use crate::strikes::{Strike, plan};
+use crate::failpoints::{Failpoint, plan};
 
 const PLANES: u64 = 5;
 
@@ -30,7 +30,7 @@ fn a_commit_that_fails_at_plane_k_changes_nothing_for_every_k() {
         let bases = planes(&pool);
         let before = books_of(&pool, &books);
         let more: Vec<_> = (0..PLANES).map(|id| range(id, MIB, 2 * MIB)).collect();
-        plan(Strike::Map, failing);
+        plan(Failpoint::Map, failing);
         assert_eq!(kind(pool.commit(&more)), ErrorKind::AddressSpaceExhausted);
         assert_eq!(books_of(&pool, &books), before);
         assert!(bases.iter().all(|base| holds(*base, 0, MIB, 7) && mappings(*base, 8 * MIB).len() <= 2));
@@ -67,9 +67,9 @@ fn allocations_and_prefixes_that_fail_leave_nothing_behind() {
         let (pool, books, budget) = within(65_530);
         planes(&pool);
         let (before, used) = (books_of(&pool, &books), budget.used());
-        plan(Strike::Map, failing);
+        plan(Failpoint::Map, failing);
         assert_eq!(kind(allocate(&pool, 1, 64 * MIB, OTHER)), ErrorKind::AddressSpaceExhausted);
-        plan(Strike::Map, failing);
+        plan(Failpoint::Map, failing);
         assert_eq!(kind(create(&pool, 1, 64 * MIB, OTHER)), ErrorKind::AddressSpaceExhausted);
         let [now @ .., resident] = books_of(&pool, &books);
         assert_eq!((&now[..], budget.used()), (&before[..3], used));
@@ -77,7 +77,7 @@ fn allocations_and_prefixes_that_fail_leave_nothing_behind() {
         let window = create(&pool, 1, 64 * MIB, OTHER).unwrap().window;
         assert!(holds(window, 0, 64 * MIB, 0));
         // A seal that fails leaves all of it writable.
-        plan(Strike::Map, failing);
+        plan(Failpoint::Map, failing);
         assert_eq!(kind(pool.seal(PrefixId::new(1))), ErrorKind::AddressSpaceExhausted);
         fill(window, 0, 64 * MIB, 9);
         assert_eq!(kind(pool.map_prefix(&[place(1, 0, MIB, 0, 4 * MIB)])), ErrorKind::WrongState);
@@ -96,14 +96,14 @@ fn a_prefix_whose_mapping_fails_at_place_k_is_mapped_nowhere_for_every_k() {
     let is_bare =
         |base: &leasehold_plugin_api::Address| mappings(*base, 8 * MIB).iter().all(|one| one.permissions == "---p");
     for failing in 0..PLANES {
-        plan(Strike::Map, failing);
+        plan(Failpoint::Map, failing);
         assert_eq!(kind(pool.map_prefix(&places)), ErrorKind::AddressSpaceExhausted);
         assert!(bases.iter().all(is_bare));
         assert_eq!(kind(pool.unmap(&places[..1])), ErrorKind::NotCommitted);
     }
     pool.map_prefix(&places).unwrap();
     for failing in 0..PLANES {
-        plan(Strike::Withdraw, failing);
+        plan(Failpoint::Withdraw, failing);
         assert_eq!(kind(pool.unmap(&places)), ErrorKind::AddressSpaceExhausted);
         assert!(bases.iter().all(|base| holds(*base, MIB, MIB, 7)));
     }
@@ -153,7 +153,7 @@ fn frames_behind_a_mapping_that_stays_go_to_nobody_before_it_is_gone() {
     let base = reserve(&pool, 1, 4 * MIB, ONE).base;
     commit(&pool, 1, 0, 2 * MIB).unwrap();
     fill(base, 0, 2 * MIB, 7);
-    plan(Strike::Withdraw, 0);
+    plan(Failpoint::Withdraw, 0);
     assert_eq!(decommit(&pool, 1, MIB, MIB), Ok(change(MIB, MIB)));
     assert_eq!((books.charged(), committed(&pool, 1), pool.pool.resident_bytes()), (MIB, MIB, MIB));
     // They are still mapped there: others get other frames, and writing there shows to nobody.
@@ -176,8 +176,8 @@ fn an_undo_that_the_kernel_refuses_keeps_the_books_right() {
     let (pool, books) = pool(&HostPoolOptions::default());
     planes(&pool);
     let more: Vec<_> = (0..PLANES).map(|id| range(id, MIB, 2 * MIB)).collect();
-    plan(Strike::Map, 2 * PLANES - 1);
-    plan(Strike::Withdraw, 1);
+    plan(Failpoint::Map, 2 * PLANES - 1);
+    plan(Failpoint::Withdraw, 1);
     pool.commit(&more).unwrap_err();
     let committed: u64 = (0..PLANES).map(|id| committed(&pool, id)).sum();
     assert_eq!(books.charged(), committed + pool.pool.parked_bytes());
@@ -200,8 +200,8 @@ fn a_region_that_the_kernel_will_not_unmap_is_emptied_and_unmapped_later() {
     pool.map_prefix(&[place(1, 0, MIB, 1, 3 * MIB)]).unwrap();
     release_prefix(&pool, 1);
     let target = ReleaseTarget::Region(RegionId::new(1));
-    plan(Strike::Unmap, 0);
-    plan(Strike::Withdraw, 0);
+    plan(Failpoint::Unmap, 0);
+    plan(Failpoint::Withdraw, 0);
     let outcome = pool.release(target);
     assert!(matches!(outcome, ReleaseOutcome::Quarantined { remaining_bytes: 0, .. }), "{outcome:?}");
     assert_eq!((books.charged(), pool.pool.resident_bytes()), (0, 0));
@@ -216,11 +216,11 @@ fn a_prefix_that_the_kernel_will_not_unmap_can_be_released_again() {
     let (pool, books) = pool(&parking(0));
     create(&pool, 1, MIB, ONE).unwrap();
     let id = PrefixId::new(1);
-    plan(Strike::Unmap, 0);
-    plan(Strike::Withdraw, 0);
+    plan(Failpoint::Unmap, 0);
+    plan(Failpoint::Withdraw, 0);
     assert!(matches!(pool.release_prefix(id), ReleaseOutcome::Failed(_)));
     assert_eq!(books.charged(), MIB);
-    plan(Strike::Unmap, 0);
+    plan(Failpoint::Unmap, 0);
     assert!(matches!(pool.release_prefix(id), ReleaseOutcome::Quarantined { remaining_bytes: 0, .. }));
     assert_eq!((books.charged(), kind(pool.seal(id))), (0, ErrorKind::UnknownId));
     release_prefix(&pool, 1);
@@ -236,7 +236,7 @@ fn a_commit_that_fails_after_an_exchange_owns_as_much_as_before() {
     }
     reserve(&pool, 2, 8 * MIB, OTHER);
     let before = (books.charged(), pool.pool.parked_bytes());
-    plan(Strike::Map, 0);
+    plan(Failpoint::Map, 0);
     assert!(commit(&pool, 2, 0, 5 * MIB).is_err());
     assert_eq!((books.charged(), pool.pool.parked_bytes(), committed(&pool, 2)), (before.0, before.1, 0));
     books.refuse(1);

@@ -66,12 +66,12 @@ fn a_commit_that_mixes_ones_own_anothers_and_fresh_memory_shows_nothing_of_the_o
 
 #[test]
 fn a_commit_that_failed_after_zeroing_leaves_the_memory_its_former_holders() {
-    use crate::strikes::{Strike, plan};
+    use crate::failpoints::{Failpoint, plan};
     let (pool, _) = pool(&HostPoolOptions::default());
     leave_behind(&pool, ONE);
     reserve(&pool, 1, 4 * MIB, OTHER);
     reserve(&pool, 2, 4 * MIB, OTHER);
-    plan(Strike::Map, 1);
+    plan(Failpoint::Map, 1);
     pool.commit(&[range(1, 0, MIB), range(2, 0, MIB)]).unwrap_err();
     assert_eq!(pool.pool.parked_bytes(), 4 * MIB);
     let base = reserve(&pool, 3, 4 * MIB, OTHER).base;

@@ -2,6 +2,9 @@
 
 use super::memory::{child, fill, holds, mappings, take_last_mappings};
 use super::*;
+use crate::frames::SEGMENT_STRIDE;
+use crate::run::Run;
+use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::os::unix::process::ExitStatusExt;
 
@@ -106,4 +109,15 @@ fn freeing_works_when_the_kernel_has_no_mappings_left() {
         assert!(is_gone || outcome == ReleaseOutcome::Complete, "{outcome:?}");
     }
     assert_eq!(mappings(base, 8 * MIB).len(), 0);
+}
+
+/// What is mapped past the end of its file kills whoever touches it.
+#[test]
+fn frames_that_are_not_all_in_one_segment_are_refused() {
+    let store = Store::with_segments_of(GRANULE, 4 * GRANULE).unwrap();
+    store.open_another().unwrap();
+    store.punch(Run::new(0, 4)).unwrap();
+    for run in [Run::new(0, 5), Run::new(4, 1), Run::new(SEGMENT_STRIDE, 1)] {
+        assert_eq!(store.punch(run).unwrap_err().errno, Errno::INVAL, "{run:?}");
+    }
 }

@@ -3,7 +3,7 @@
 use super::memory::{fill, first_byte, holds};
 use super::*;
 use crate::Scrub;
-use crate::strikes::{Strike, plan};
+use crate::failpoints::{Failpoint, plan};
 
 #[test]
 fn parked_memory_serves_without_a_charge() {
@@ -69,10 +69,10 @@ fn what_the_kernel_will_not_take_stays_parked_and_charged_past_the_bound() {
     let (pool, books) = pool(&parking(0));
     reserve(&pool, 1, MIB, ONE);
     commit(&pool, 1, 0, MIB).unwrap();
-    plan(Strike::Punch, 0);
+    plan(Failpoint::Punch, 0);
     assert_eq!(decommit(&pool, 1, 0, MIB), Ok(change(MIB, 0)));
     assert_eq!((books.charged(), pool.pool.parked_bytes(), books.reports().len()), (MIB, MIB, 1));
-    plan(Strike::Punch, 0);
+    plan(Failpoint::Punch, 0);
     let error = pool.trim(MIB).unwrap_err();
     let words = "parked memory can't be given back: a planned failure failed: ENOMEM (12); it stays parked and charged; \
                  try again";

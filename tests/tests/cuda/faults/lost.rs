@@ -7,6 +7,8 @@ use leasehold::{Error, ErrorKind};
 use leasehold_cuda_driver::troubles;
 use leasehold_tests::child::in_child;
 use leasehold_tests::cuda::{Lasting, Simulator};
+use leasehold_tests::log::Log;
+use tracing::Level;
 
 /// A world in which as much as possible is mapped.
 fn filled<'s>(simulator: &'s Simulator, name: &'static str) -> World<'s> {
@@ -39,13 +41,51 @@ fn lose(name: &'static str, simulator: &Simulator, lose: impl Fn(&Simulator), lo
     assert!(report.released == 0 && report.remaining > 0, "{name}: {report:?}");
     assert!(world.used() >= used, "{name}: what can't be given back stays charged");
     let failed = troubles().drops_failed;
-    drop(world);
+    let told = end_and_hear(world);
+    assert!(told.iter().any(|line| line.starts_with("region ")), "{name}: {told:?}");
+    assert_eq!(told.iter().any(|line| line.starts_with("prefix ")), name == "cuda-pool", "{name}: {told:?}");
+    assert!(told.iter().all(|line| line.contains(&format!("({lost_code})"))), "{name}: {told:?}");
     let left = governor.snapshot().domain(DEVICE).unwrap().used_bytes;
     assert_eq!(left, 0, "{name}: charges end with the backing");
     assert!(troubles().drops_failed > failed, "{name}: what the driver kept is counted");
     let books = simulator.books();
     assert_eq!(books.violations, [""; 0], "{name}");
     assert_eq!(books.devices[0].context_retains, 0, "{name}: the context is given back");
+}
+
+/// Ends a host with its backing, and answers what the backing logged of what outlives it.
+fn end_and_hear(world: World<'_>) -> Vec<String> {
+    let name = world.backing.name().to_owned();
+    Log::during(|log| {
+        drop(world);
+        let lines = log.lines().into_iter().filter(|line| line.backing == name && line.level == Level::ERROR);
+        lines.map(|line| line.message).filter(|message| message.contains(" its backing: ")).collect()
+    })
+}
+
+/// What can't be given back, and nobody asked for again: the backing tells it with its last words.
+#[test]
+fn what_outlives_its_backing_is_told_to_the_host() {
+    if !in_child("faults::lost::what_outlives_its_backing_is_told_to_the_host", &[]) {
+        return;
+    }
+    let simulator = start();
+    for (name, function, start) in [
+        ("cuda-vmm", "cuMemUnmap", "region "),
+        ("cuda-vmm", "cuMemRelease", "region "),
+        ("cuda-vmm", "cuMemAddressFree", "region "),
+        ("cuda-pool", "cuMemUnmap", "region "),
+        ("cuda-pool", "cuMemAddressFree", "prefix "),
+        ("cuda-pool", "cuMemRelease", "parked memory "),
+    ] {
+        let mut world = filled(&simulator, name);
+        simulator.plan(function, 1, Lasting::ForEver, 1);
+        world.forget_objects();
+        let told = end_and_hear(world);
+        simulator.heal();
+        let is_told = |line: &String| line.starts_with(start) && line.contains("CUDA_ERROR_INVALID_VALUE (1)");
+        assert!(told.iter().any(is_told), "{name}: {function}: {told:?}");
+    }
 }
 
 #[test]

@@ -5,23 +5,20 @@ use crate::source::{Need, Piece};
 use leasehold_cuda_driver::{Device, Fault, PhysicalHandle, Properties};
 use leasehold_plugin_api::BackingError;
 
-/// `CUDA_ERROR_OUT_OF_MEMORY`.
-const OUT_OF_MEMORY: u32 = 2;
-
-/// From how many units on it is worth a call to ask first what is free.
+/// A request for more granules than this first asks the driver what is free.
 const MANY: u64 = 64;
 
-/// Makes handles of one unit each on one device.
+/// Makes handles of one granule each on one device.
 #[derive(Clone, Debug)]
-pub struct Maker {
+pub struct HandleFactory {
     device: Device,
     properties: Properties,
-    unit: u64,
+    granule: u64,
 }
 
 /// What came of handles that were given back.
 #[derive(Debug)]
-pub struct Unmade<T> {
+pub struct Released<T> {
     /// Bytes that are owned no longer.
     pub bytes: u64,
     /// What the driver did not take.
@@ -30,41 +27,41 @@ pub struct Unmade<T> {
     pub fault: Option<Fault>,
 }
 
-impl Maker {
+impl HandleFactory {
     /// For what the options say.
     #[must_use]
     pub fn new(setting: &DeviceSetting) -> Self {
-        Self { device: setting.device.clone(), properties: setting.properties, unit: setting.unit }
+        Self { device: setting.device.clone(), properties: setting.properties, granule: setting.granule }
     }
 
     /// Bytes of one handle.
     #[must_use]
-    pub fn unit(&self) -> u64 {
-        self.unit
+    pub fn granule(&self) -> u64 {
+        self.granule
     }
 
-    /// Gives handles back, and answers those that the driver does not take, each with what came of it.
-    pub fn unmake<T>(&self, handles: impl IntoIterator<Item = (PhysicalHandle, T)>) -> Unmade<T> {
-        // Where that fails, each handle tells it by itself.
+    /// Gives handles back, and answers those that the driver does not take, each with what came with it.
+    pub fn release<T>(&self, handles: impl IntoIterator<Item = (PhysicalHandle, T)>) -> Released<T> {
+        // Where that fails, closing each handle fails for the same reason.
         let _bound = self.device.bind();
-        let (mut units, mut kept, mut fault) = (0_u64, Vec::new(), None);
+        let (mut granules, mut kept, mut fault) = (0_u64, Vec::new(), None);
         for (handle, what) in handles {
             match handle.close() {
-                Ok(()) => units = units.saturating_add(1),
+                Ok(()) => granules = granules.saturating_add(1),
                 Err((handle, refused)) => {
                     kept.push((handle, what));
                     fault = Some(refused);
                 }
             }
         }
-        Unmade { bytes: units.saturating_mul(self.unit), kept, fault }
+        Released { bytes: granules.saturating_mul(self.granule), kept, fault }
     }
 
     /// Bytes that the parts lack of what is needed, part by part.
     #[must_use]
     pub fn missing_bytes(&self, needs: &[Need], parts: &[Vec<Piece>]) -> u64 {
-        let missing = needs.iter().zip(parts).map(|(need, part)| need.units.saturating_sub(units_of(part)));
-        missing.fold(0_u64, u64::saturating_add).saturating_mul(self.unit)
+        let missing = needs.iter().zip(parts).map(|(need, part)| need.granules.saturating_sub(granules_of(part)));
+        missing.fold(0_u64, u64::saturating_add).saturating_mul(self.granule)
     }
 
     /// Makes what the parts lack.
@@ -78,13 +75,13 @@ impl Maker {
             fault.into_error(format!("no memory for {bytes} bytes"), fault.advice()).with_requested(bytes)
         };
         let _bound = self.device.bind().map_err(refuse)?;
-        if bytes > self.unit.saturating_mul(MANY) && self.device.memory().map_err(refuse)?.free < bytes {
-            // The same refusal as after all that is left was made, which others would lack meanwhile.
-            return Err(refuse(Fault::new("cuMemGetInfo", OUT_OF_MEMORY)));
+        if bytes > self.granule.saturating_mul(MANY) && self.device.memory().map_err(refuse)?.free < bytes {
+            // The refusal that would come after taking all that is free, which others would lack meanwhile.
+            return Err(refuse(Fault::out_of_memory("cuMemGetInfo")));
         }
         for (need, part) in needs.iter().zip(parts) {
-            for _ in units_of(part)..need.units {
-                let handle = self.device.create(self.properties, self.unit).map_err(refuse)?;
+            for _ in granules_of(part)..need.granules {
+                let handle = self.device.create(self.properties, self.granule).map_err(refuse)?;
                 part.push(Piece { handle, former: None });
             }
         }
@@ -92,6 +89,6 @@ impl Maker {
     }
 }
 
-fn units_of(part: &[Piece]) -> u64 {
+fn granules_of(part: &[Piece]) -> u64 {
     u64::try_from(part.len()).unwrap_or(u64::MAX)
 }
