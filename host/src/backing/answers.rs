@@ -63,7 +63,7 @@ pub(super) fn prefix(
 
 /// A mapping or unmapping of prefixes: exactly the bytes that were asked for, and none of them owned for it.
 pub(super) fn mapping(operation: Operation, mappings: &[PrefixMapping], change: Change) -> Result<(), String> {
-    let asked = mappings.iter().fold(0_u64, |sum, mapping| sum.saturating_add(mapping.source.bytes));
+    let asked = PrefixMapping::total_bytes(mappings);
     let Change { mapped_bytes, owned_bytes } = change;
     if mapped_bytes != asked || owned_bytes != 0 {
         return Err(format!(
@@ -111,7 +111,7 @@ fn exactly(
     ranges: &[CommitRange],
     change: Change,
 ) -> Result<(), String> {
-    let asked = total(ranges);
+    let asked = CommitRange::total_bytes(ranges);
     let Change { mapped_bytes, owned_bytes } = change;
     if mapped_bytes != asked {
         return Err(format!("{operation} answered {mapped_bytes} bytes {when} mapped, asked for {asked}"));
@@ -132,7 +132,7 @@ fn is_wrongly_owned(accounting: Accounting, asked: u64, owned: u64) -> bool {
 /// A cost: no more than was asked for is newly mapped or newly owned. Parked memory is owned already, and memory may be
 /// owned before it is mapped, so that neither bounds the other.
 pub(super) fn cost(ranges: &[CommitRange], change: Change) -> Result<(), String> {
-    let asked = total(ranges);
+    let asked = CommitRange::total_bytes(ranges);
     let Change { mapped_bytes, owned_bytes } = change;
     if mapped_bytes > asked || owned_bytes > asked {
         return Err(format!("cost answered {mapped_bytes} bytes mapped, {owned_bytes} owned, asked for {asked}"));
@@ -148,9 +148,4 @@ pub(super) fn left(granularity: u64, least: u64, most: u64, left: u64) -> Result
         ));
     }
     Ok(())
-}
-
-/// The bytes of all ranges.
-pub(super) fn total(ranges: &[CommitRange]) -> u64 {
-    ranges.iter().fold(0, |sum, range| sum.saturating_add(range.bytes))
 }

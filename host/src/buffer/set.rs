@@ -191,7 +191,7 @@ impl BufferSet {
         ranges.clear();
         ranges.extend(self.ranges_of(span));
         self.ranges = ranges;
-        self.ranges.iter().fold(0, |sum, range| sum.saturating_add(range.bytes))
+        CommitRange::total_bytes(&self.ranges)
     }
 
     fn ranges_of(&self, span: impl Fn(&Plane) -> (u64, u64)) -> impl Iterator<Item = CommitRange> {

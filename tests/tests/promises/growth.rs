@@ -109,7 +109,7 @@ fn growing_past_the_reservation_is_refused_and_names_the_capacity() {
         buffer.grow_to(100).unwrap();
         let error = buffer.grow_to(64 * KIB + 1).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::CapacityExceeded, "{}: {error}", rig.name);
-        assert!(error.to_string().contains("asks 65537 bytes, the capacity is 65536"), "{}: {error}", rig.name);
+        assert!(error.to_string().contains("asks 65537 bytes a plane, the capacity is 65536"), "{}: {error}", rig.name);
         assert_eq!((buffer.len(), rig.used()), (100, rig.granule), "{}", rig.name);
         buffer.grow_to(64 * KIB).unwrap();
     }

@@ -33,8 +33,7 @@ impl CheckedBacking {
     /// Commits all ranges or none; where there is no memory for them, once more after others gave some back. Under
     /// `Accounting::Buffer` every committed byte is newly owned.
     pub(crate) fn commit(&self, ranges: &[CommitRange], role: MemoryRole) -> Result<(), BackingFault> {
-        let bytes = ranges.iter().fold(0_u64, |sum, range| sum.saturating_add(range.bytes));
-        self.retried_with_room(bytes, role, || self.commit_once(ranges))
+        self.retried_with_room(CommitRange::total_bytes(ranges), role, || self.commit_once(ranges))
     }
 
     fn commit_once(&self, ranges: &[CommitRange]) -> Result<(), BackingFault> {
