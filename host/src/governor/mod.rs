@@ -7,7 +7,8 @@
 //!                     │                             │
 //!                     └─ refused ─► pressure ───────┘      asks others for the shortfall, then charges again;
 //!                                     │     ▲              where the memory itself is short, tells what came back
-//!                          Reclaim ◄──┘     └── party      whom this thread must not ask
+//!                          Reclaim ◄──┘     ├── party      whom this thread must not ask
+//!                                           └── giving     what this thread gave back itself
 //! ```
 //!
 //! * G1: the sum of all leases stays within the limit. Memory that is taken already is recorded even above it; a limit
