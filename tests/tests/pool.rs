@@ -31,6 +31,7 @@ fn used(host: &Host) -> u64 {
 fn what_is_parked_stays_charged_and_serves_again_without_a_charge() {
     for host in hosts("park = \"16 MiB\"") {
         let backing = host.backing("host-pool").unwrap();
+        assert_eq!(host.trim(&backing, u64::MAX).unwrap() + backing.charged_bytes(), 0);
         assert_eq!(backing.capabilities().granularity(), Some(64 * KIB));
         assert!(backing.capabilities().has_shared_mapping());
         for _ in 0..3 {
@@ -41,8 +42,10 @@ fn what_is_parked_stays_charged_and_serves_again_without_a_charge() {
             assert_eq!(used(&host), 24 * MIB);
             buffer.shrink_to(4 * MIB).unwrap();
             assert_eq!(used(&host), 20 * MIB);
-            drop(buffer);
-            assert_eq!(used(&host), 16 * MIB);
+            let others = host.governor().lease(Domain::Host, MIB, MemoryRole::Weights).unwrap();
+            assert_eq!(backing.charged_bytes() - buffer.owned_bytes(), 16 * MIB, "so much is parked");
+            drop((buffer, others));
+            assert_eq!((used(&host), backing.charged_bytes()), (16 * MIB, 16 * MIB));
         }
     }
 }

@@ -104,6 +104,11 @@ impl CheckedBacking {
         &self.books
     }
 
+    /// What the backing itself has charged to its domain.
+    pub(crate) fn charged_bytes(&self) -> u64 {
+        self.services.charged_bytes(self.books.domain())
+    }
+
     /// Whether both belong to one host.
     pub(crate) fn shares_host_with(&self, other: &Self) -> bool {
         self.services.shares_host_with(other.services)

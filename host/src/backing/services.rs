@@ -101,6 +101,12 @@ impl ServiceContext {
         self.retired.get().map(String::as_str)
     }
 
+    /// What the backing has charged to a domain and not refunded.
+    pub(crate) fn charged_bytes(&self, domain: Domain) -> u64 {
+        let accounts = self.accounts.lock().unwrap_or_else(PoisonError::into_inner);
+        accounts.as_ref().and_then(|accounts| accounts.get(&domain)).map_or(0, Lease::bytes)
+    }
+
     /// Ends the services and returns whatever the backing still had charged.
     pub(crate) fn close(&self) {
         let accounts = self.accounts.lock().unwrap_or_else(PoisonError::into_inner).take();

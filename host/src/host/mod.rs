@@ -74,6 +74,13 @@ impl BackingHandle {
     pub fn domain(&self) -> Domain {
         self.backing.books().domain()
     }
+
+    /// Bytes that the backing itself has charged to its domain: what is behind buffers, allocations and prefixes, and what
+    /// it has parked, which [`Host::trim`] gives back. 0 where the buffers pay.
+    #[must_use]
+    pub fn charged_bytes(&self) -> u64 {
+        self.backing.charged_bytes()
+    }
 }
 
 /// The backings of one registry file under one governor.
