@@ -108,7 +108,7 @@ fn grow_under_replay(settings: &Settings, flavour: Flavour) -> Result<(Vec<Durat
     let graphs = Graphs::find(settings.driver.as_deref())?;
     let (host, backing) = settings.host("cuda-vmm")?;
     let _bound = settings.device.bind()?;
-    let granule = settings.granule;
+    let granule = settings.sizes.granule;
     let mut buffer = host.buffer_set(&backing, 1, &BufferSpec::new((STEPS + 2) * granule))?;
     buffer.grow_to(granule)?;
     let base = buffer.base(0).ok_or_else(|| Trouble::wrong("it has no plane"))?;

@@ -3,7 +3,8 @@
 //!
 //! Every row is measured on the spot. Where the driver lacks something, or memory is short, the row says so. Exits with 1
 //! where anything is wrong: a backing does not conform, a call fails, bytes differ, or a graph wrote to another place than
-//! it was captured for. The table is printed all the same.
+//! it was captured for. The table is printed all the same. Exits with 2 where there is nothing to check: no device, too little
+//! memory, or arguments that make no sense.
 
 mod calls;
 mod conformance;
@@ -11,11 +12,13 @@ mod graph;
 mod growth;
 mod hosts;
 mod prefix;
+mod sizes;
 mod sys;
 mod table;
 
 use clap::Parser;
 use hosts::Settings;
+use sizes::Asked;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use table::Table;
@@ -29,21 +32,17 @@ struct Arguments {
     /// The device's ordinal
     #[arg(long, default_value_t = 0)]
     device: u32,
-    /// How far the long growth goes, in MiB, at most what is free
-    #[arg(long, default_value_t = 32 << 10)]
-    growth: u64,
-    /// The size of the prefix, of the pool's growth and of the graph's memory, in MiB
-    #[arg(long, default_value_t = 256)]
-    size: u64,
+    #[command(flatten)]
+    asked: Asked,
 }
 
 fn main() -> ExitCode {
-    let Arguments { driver, device, growth, size } = Arguments::parse();
+    let Arguments { driver, device, asked } = Arguments::parse();
     let driver = driver.map(|path| std::path::absolute(&path).unwrap_or(path));
-    let settings = match Settings::find(driver, device, growth << 20, size << 20) {
+    let settings = match Settings::find(driver, device, asked) {
         Ok(settings) => settings,
-        Err(error) => {
-            eprintln!("no device to check: {error}");
+        Err(why) => {
+            eprintln!("{why}");
             return ExitCode::from(2);
         }
     };

@@ -3,17 +3,21 @@
 use leasehold_tests::cuda::Simulator;
 use std::process::Command;
 
+const MIB: u64 = 1 << 20;
+
+/// Over a device of 1 GiB with granules of 64 KiB.
 fn check(arguments: &[&str]) -> (i32, String, String) {
-    check_with(arguments, "")
+    check_on((1 << 10) * MIB, 64 << 10, arguments, "")
 }
 
-/// With a planned failure: the function, which call of it fails (1 is the first), and the code.
-fn check_with(arguments: &[&str], plan: &str) -> (i32, String, String) {
+/// Over a device with that much memory in granules of that many bytes. With a planned failure: the function, which call of
+/// it fails (1 is the first), and the code.
+fn check_on(memory: u64, granule: u64, arguments: &[&str], plan: &str) -> (i32, String, String) {
     let output = Command::new(env!("CARGO_BIN_EXE_leasehold-gpu-check"))
         .args(arguments)
         .env("LEASEHOLD_SIM_PLAN", plan)
-        .env("LEASEHOLD_SIM_MEMORY", (1_u64 << 30).to_string())
-        .env("LEASEHOLD_SIM_GRANULARITY", (64 << 10).to_string())
+        .env("LEASEHOLD_SIM_MEMORY", memory.to_string())
+        .env("LEASEHOLD_SIM_GRANULARITY", granule.to_string())
         .output()
         .unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
@@ -41,12 +45,39 @@ fn what_goes_wrong_is_in_the_table_and_in_the_status() {
     for (plan, row) in
         [("cuMemMap 1 700", "cuda-vmm: conformance"), ("cuMemcpyDtoDAsync_v2 1 700", "a prefix of 1 MiB")]
     {
-        let (code, table, said) = check_with(&arguments, plan);
+        let (code, table, said) = check_on((1 << 10) * MIB, 64 << 10, &arguments, plan);
         assert_eq!(code, 1, "{plan}: {said}");
         let wrong = table.lines().filter(|line| line.contains("**wrong**")).any(|line| line.contains(row));
         assert!(wrong, "{plan}: {table}");
         assert_eq!(table.lines().filter(|line| line.contains("captured graph")).count(), 2, "{plan}: {table}");
     }
+}
+
+#[test]
+fn sizes_are_whole_granules_that_are_free() {
+    let driver = Simulator::path();
+    let arguments = ["--driver", driver.to_str().unwrap(), "--growth", "5", "--size"];
+    for (memory, size, growth, prefix) in [(302, "256", 4, 70), (1 << 10, "63", 4, 62), (1 << 10, "2", 4, 2)] {
+        let arguments: Vec<_> = arguments.into_iter().chain([size]).collect();
+        let (code, table, said) = check_on(memory * MIB, 2 * MIB, &arguments, "");
+        assert_eq!(code, 0, "--size {size} of {memory} MiB: {said}");
+        assert!(table.contains(&format!("| growth to {growth} MiB by 2048 KiB")), "{table}");
+        assert!(table.contains(&format!("| a prefix of {prefix} MiB in a buffer | mapped")), "{table}");
+        let calls = table.lines().find(|line| line.contains("| cuMemCreate |")).unwrap();
+        assert!(calls.contains(&format!(", {} calls", prefix / 2)), "{calls}");
+    }
+}
+
+#[test]
+fn what_is_too_small_to_check_is_refused() {
+    let driver = Simulator::path();
+    let arguments = ["--driver", driver.to_str().unwrap(), "--size", "1"];
+    let (code, table, said) = check_on((1 << 10) * MIB, 2 * MIB, &arguments, "");
+    assert_eq!((code, table.as_str()), (2, ""));
+    assert_eq!(said, "--size 1 is less than a granule of 2048 KiB; ask for 2 or more\n");
+    let (code, table, said) = check_on(8 * MIB, 2 * MIB, &arguments, "");
+    assert_eq!((code, table.as_str()), (2, ""));
+    assert!(said.starts_with("too little memory: "), "{said}");
 }
 
 #[test]
