@@ -1,5 +1,5 @@
 //! What only a real device can tell, in one table: both CUDA backings' conformance, what each call of the driver costs, a
-//! long growth, a pool beside none, a mapped prefix beside a copy, and growth while a captured graph replays.
+//! long growth, a pool beside none, a mapped prefix beside a copy, and operations while a captured graph replays.
 //!
 //! Every row is measured on the spot. Where the driver lacks something, or memory is short, the row says so. Exits with 1
 //! where anything is wrong: a backing does not conform, a call fails, bytes differ, or a graph wrote to another place than
@@ -11,7 +11,9 @@ mod conformance;
 mod graph;
 mod growth;
 mod hosts;
+mod operation;
 mod prefix;
+mod replay;
 mod sizes;
 mod sys;
 mod table;
@@ -51,7 +53,7 @@ fn main() -> ExitCode {
     calls::measure(&settings, &mut table);
     growth::measure(&settings, &mut table);
     prefix::measure(&settings, &mut table);
-    graph::measure(&settings, &mut table);
+    replay::measure(&settings, &mut table);
     println!("{table}");
     ExitCode::from(u8::from(!table.is_right()))
 }
