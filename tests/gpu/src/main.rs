@@ -1,5 +1,5 @@
 //! What only a real device can tell, in one table: both CUDA backings' conformance, what each call of the driver costs, a
-//! long growth, a pool beside none, a mapped prefix beside a copy, and operations while a captured graph replays.
+//! long growth, a pool beside none, a mapped prefix beside a copy, and operations while a graph replays or is captured.
 //!
 //! Every row is measured on the spot. Where the driver lacks something, or memory is short, the row says so. Exits with 1
 //! where anything is wrong: a backing does not conform, a call fails, bytes differ, or a graph wrote to another place than
@@ -7,6 +7,7 @@
 //! memory, or arguments that make no sense.
 
 mod calls;
+mod capture;
 mod conformance;
 mod graph;
 mod growth;
@@ -54,6 +55,7 @@ fn main() -> ExitCode {
     growth::measure(&settings, &mut table);
     prefix::measure(&settings, &mut table);
     replay::measure(&settings, &mut table);
+    capture::measure(&settings, &mut table);
     println!("{table}");
     ExitCode::from(u8::from(!table.is_right()))
 }
