@@ -6,7 +6,7 @@
 use crate::graph::{Captured, LAST};
 use crate::hosts::Settings;
 use crate::operation::{Operation, Stage};
-use crate::sys::{Flavour, Graphs};
+use crate::sys::Flavour;
 use crate::table::{Table, Trouble};
 use std::time::Duration;
 
@@ -17,22 +17,16 @@ pub(crate) fn measure(settings: &Settings, table: &mut Table) {
 }
 
 fn on_both(settings: &Settings, operation: Operation) -> Result<String, Trouble> {
-    let graphs = Graphs::find(settings.driver.as_deref())?;
-    let beside = |flavour| beside_capture(settings, &graphs, operation, flavour);
+    let beside = |flavour| beside_capture(settings, operation, flavour);
     let (apart, ordered) = (beside(Flavour::NonBlocking)?, beside(Flavour::Blocking)?);
     Ok(format!("{apart:.2?}, of a Blocking stream {ordered:.2?}; each capture ended well, and its graph replays"))
 }
 
 /// How long the operation took.
-fn beside_capture(
-    settings: &Settings,
-    graphs: &Graphs,
-    operation: Operation,
-    flavour: Flavour,
-) -> Result<Duration, Trouble> {
+fn beside_capture(settings: &Settings, operation: Operation, flavour: Flavour) -> Result<Duration, Trouble> {
     let _bound = settings.device.bind()?;
     let mut stage = Stage::new(settings, operation, 1)?;
-    let mut captured = Captured::new(graphs, flavour)?;
+    let mut captured = Captured::new(settings.driver.as_deref(), flavour)?;
     let mut took = Duration::ZERO;
     captured.capture(stage.base(), stage.granule(), || {
         took = stage.act_elsewhere()?;

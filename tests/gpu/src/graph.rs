@@ -1,8 +1,9 @@
 //! A graph that fills one range again and again, captured from a stream and launched on it.
 #![expect(unsafe_code, reason = "captures and launches a graph, which no backing needs to")]
 
-use crate::sys::{Flavour, Graphs, Opaque};
+use crate::sys::{Flavour, Graphs, Opaque, Streams};
 use crate::table::Trouble;
+use std::path::Path;
 use std::ptr;
 
 /// Fills in the graph: enough of them that an operation begins and ends while they run.
@@ -13,8 +14,9 @@ pub(crate) const MARK: u8 = 0x5a;
 pub(crate) const LAST: u8 = 0x6b;
 
 /// A stream and a graph on it that writes to one address.
-pub(crate) struct Captured<'g> {
-    graphs: &'g Graphs,
+pub(crate) struct Captured {
+    streams: Streams,
+    graphs: Graphs,
     /// Invariant 1: live, and this value's to end.
     stream: Opaque,
     /// Invariant 2: null, or live and this value's to end.
@@ -24,10 +26,12 @@ pub(crate) struct Captured<'g> {
     replay: Opaque,
 }
 
-impl<'g> Captured<'g> {
-    pub(crate) fn new(graphs: &'g Graphs, flavour: Flavour) -> Result<Self, Trouble> {
-        let stream = graphs.create_stream(flavour)?;
-        Ok(Self { graphs, stream, graph: ptr::null_mut(), replay: ptr::null_mut() })
+impl Captured {
+    /// A stream of the current context, and no graph yet. The driver is the one at a path, or the system's.
+    pub(crate) fn new(driver: Option<&Path>, flavour: Flavour) -> Result<Self, Trouble> {
+        let (streams, graphs) = (Streams::find(driver)?, Graphs::find(driver)?);
+        let stream = streams.create(flavour)?;
+        Ok(Self { streams, graphs, stream, graph: ptr::null_mut(), replay: ptr::null_mut() })
     }
 
     /// Captures the fills of a range. `meanwhile` runs before the last of them is captured.
@@ -40,7 +44,7 @@ impl<'g> Captured<'g> {
         let bytes = usize::try_from(bytes)?;
         let fill = |mark| {
             // SAFETY: the stream is live (1), and the range committed device memory of ours, whenever the graph runs (3).
-            unsafe { self.graphs.fill(base, mark, bytes, self.stream) }
+            unsafe { self.streams.fill(base, mark, bytes, self.stream) }
         };
         // SAFETY: the stream is live (1).
         unsafe { self.graphs.begin_capture(self.stream) }?;
@@ -68,11 +72,11 @@ impl<'g> Captured<'g> {
 
     pub(crate) fn wait(&self) -> Result<(), Trouble> {
         // SAFETY: the stream is live (1).
-        unsafe { self.graphs.wait(self.stream) }
+        unsafe { self.streams.wait(self.stream) }
     }
 }
 
-impl Drop for Captured<'_> {
+impl Drop for Captured {
     /// Waits first, since the memory that the graph writes to goes next. A failure here was reported by an earlier call.
     fn drop(&mut self) {
         let _ = self.wait();
@@ -85,6 +89,6 @@ impl Drop for Captured<'_> {
             let _ = unsafe { self.graphs.destroy_graph(self.graph) };
         }
         // SAFETY: ours to end (1).
-        let _ = unsafe { self.graphs.destroy_stream(self.stream) };
+        let _ = unsafe { self.streams.destroy(self.stream) };
     }
 }

@@ -6,7 +6,7 @@
 use crate::graph::{Captured, LAST, MARK};
 use crate::hosts::Settings;
 use crate::operation::{Operation, Stage};
-use crate::sys::{Flavour, Graphs};
+use crate::sys::Flavour;
 use crate::table::{Table, Trouble, spread};
 use std::time::{Duration, Instant};
 
@@ -53,11 +53,10 @@ impl Steps {
 }
 
 fn under_replay(settings: &Settings, operation: Operation, flavour: Flavour) -> Result<Steps, Trouble> {
-    let graphs = Graphs::find(settings.driver.as_deref())?;
     let _bound = settings.device.bind()?;
     let times = settings.sizes.granules(STEPS);
     let mut stage = Stage::new(settings, operation, times)?;
-    let mut captured = Captured::new(&graphs, flavour)?;
+    let mut captured = Captured::new(settings.driver.as_deref(), flavour)?;
     captured.capture(stage.base(), stage.granule(), || Ok(()))?;
     let mut steps = Steps { alone: alone(&captured)?, ..Steps::default() };
     for step in 1..=times {
@@ -79,7 +78,7 @@ fn under_replay(settings: &Settings, operation: Operation, flavour: Flavour) -> 
 }
 
 /// How long the graph takes. The first time is not like the others.
-fn alone(captured: &Captured<'_>) -> Result<Duration, Trouble> {
+fn alone(captured: &Captured) -> Result<Duration, Trouble> {
     let replay = || -> Result<Duration, Trouble> {
         let begin = Instant::now();
         captured.launch()?;
@@ -91,7 +90,7 @@ fn alone(captured: &Captured<'_>) -> Result<Duration, Trouble> {
 }
 
 /// Waits until the graph has written something and is not over, or is over.
-fn begins(captured: &Captured<'_>, stage: &Stage) -> Result<bool, Trouble> {
+fn begins(captured: &Captured, stage: &Stage) -> Result<bool, Trouble> {
     while captured.is_running()? {
         if stage.shows()? == [MARK; 8] {
             return Ok(true);

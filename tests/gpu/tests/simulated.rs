@@ -25,21 +25,23 @@ fn check_on(memory: u64, granule: u64, arguments: &[&str], plan: &str) -> (i32, 
 }
 
 #[test]
-fn every_row_is_measured_but_those_of_graphs_that_the_simulator_lacks() {
+fn every_row_is_measured_but_those_of_graphs_and_kernels_that_the_simulator_lacks() {
     let driver = Simulator::path();
     let (code, table, said) = check(&["--driver", driver.to_str().unwrap(), "--growth", "4", "--size", "1"]);
     assert_eq!(code, 0, "{said}");
     assert!(table.contains("cuda-vmm: conformance | conforms") && table.contains("cuda-pool: conformance | conforms"));
     let missing: Vec<_> = table.lines().filter(|line| line.contains("not measured")).collect();
-    assert_eq!(missing.len(), 12, "{table}");
-    for row in missing {
+    let (kernels, graphs): (Vec<_>, Vec<_>) = missing.into_iter().partition(|row| row.contains("a kernel's store"));
+    assert_eq!((kernels.len(), graphs.len()), (2, 12), "{table}");
+    assert!(kernels.iter().all(|row| row.contains("the driver lacks cuModuleLoadData")), "{table}");
+    for row in graphs {
         assert!(
             (row.contains("captured graph replays") || row.contains("captures a graph"))
                 && row.contains("lacks cuStreamBeginCapture_v2"),
             "{table}"
         );
     }
-    assert_eq!(table.lines().filter(|line| line.starts_with("| ")).count(), 24, "{table}");
+    assert_eq!(table.lines().filter(|line| line.starts_with("| ")).count(), 28, "{table}");
 }
 
 #[test]
@@ -55,6 +57,40 @@ fn what_goes_wrong_is_in_the_table_and_in_the_status() {
         assert!(wrong, "{plan}: {table}");
         assert_eq!(table.lines().filter(|line| line.contains("captured graph")).count(), 8, "{plan}: {table}");
     }
+}
+
+#[test]
+fn stores_into_what_is_sealed_are_refused() {
+    let driver = Simulator::path();
+    let (code, table, said) = check(&["--driver", driver.to_str().unwrap(), "--growth", "4", "--size", "1"]);
+    assert_eq!(code, 0, "{said}");
+    let refused = "refused, and the byte is as it was sealed: cuMemsetD8Async failed: CUDA_ERROR_INVALID_VALUE (1) |";
+    let stores: Vec<_> = table.lines().filter(|line| line.starts_with("| a fill into a sealed prefix")).collect();
+    assert_eq!(stores.len(), 2, "{table}");
+    assert!(stores.iter().all(|row| row.ends_with(refused)), "{table}");
+}
+
+#[test]
+fn a_child_that_stores_says_in_its_status_what_came_of_it() {
+    let driver = Simulator::path();
+    let store = |store, plan| {
+        let arguments = ["--driver", driver.to_str().unwrap(), "--store", store];
+        check_on((1 << 10) * MIB, 64 << 10, &arguments, plan)
+    };
+    let (code, said, _) = store("fill-of-window", "");
+    assert_eq!(code, 0, "{said}");
+    // The first store is the one that has to succeed, the prefix's zeroing is before it.
+    let (code, said, _) = store("fill-of-mapping", "cuMemsetD8Async 2 1");
+    assert_eq!((code, said.as_str()), (1, "cuMemsetD8Async failed: CUDA_ERROR_INVALID_VALUE (1)\n"));
+    // The fourth says what sealing does: it answers success, and does nothing.
+    let (code, said, _) = store("fill-of-window", "cuMemSetAccess 4 0");
+    assert_eq!((code, said.as_str()), (1, "it was let through, and the sealed byte is another\n"));
+    let (code, said, _) = store("kernel-into-mapping", "");
+    assert_eq!(code, 2, "{said}");
+    assert!(said.starts_with("the driver lacks cuModuleLoadData"), "{said}");
+    let (code, said, _) = store("fill-of-mapping", "cuDevicePrimaryCtxRetain 1 46");
+    assert_eq!(code, 2, "{said}");
+    assert!(said.starts_with("no device to check: "), "{said}");
 }
 
 #[test]
