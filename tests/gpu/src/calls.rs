@@ -5,7 +5,7 @@ use crate::table::{Table, Trouble, spread};
 use leasehold_cuda_driver::{Access, Fault, Grant, PhysicalHandle, Reservation};
 use std::time::{Duration, Instant};
 
-/// Granules that are made, mapped and taken away.
+/// Granules that are made, mapped and taken away, unless the size has fewer.
 const GRANULES: u64 = 256;
 
 /// The calls that are timed.
@@ -34,7 +34,8 @@ pub(crate) fn measure(settings: &Settings, table: &mut Table) {
 
 fn each_call(settings: &Settings) -> Result<[Vec<Duration>; 6], Fault> {
     let _bound = settings.device.bind()?;
-    let space = settings.device.reserve(GRANULES * settings.granule, settings.granule)?;
+    let granule = settings.sizes.granule;
+    let space = settings.device.reserve(settings.sizes.granules(GRANULES) * granule, granule)?;
     let (mut times, mut handles) = ([const { Vec::new() }; 6], Vec::new());
     let grown = grow(settings, &space, &mut times, &mut handles);
     let shrunk = shrink(settings, &space, &mut times, handles);
@@ -48,16 +49,17 @@ fn grow(
     [creates, maps, accesses, fills, ..]: &mut [Vec<Duration>; 6],
     handles: &mut Vec<PhysicalHandle>,
 ) -> Result<(), Fault> {
-    let Settings { device, properties, granule, .. } = settings;
+    let Settings { device, properties, sizes, .. } = settings;
+    let granule = sizes.granule;
     let grants = [Grant { ordinal: device.ordinal(), access: Access::ReadWrite }];
-    for index in 0..GRANULES {
+    for index in 0..sizes.granules(GRANULES) {
         let offset = index * granule;
-        let handle = timed(creates, || device.create(*properties, *granule))?;
+        let handle = timed(creates, || device.create(*properties, granule))?;
         timed(maps, || space.map(offset, &handle))?;
         handles.push(handle);
-        timed(accesses, || space.set_access(offset, *granule, &grants))?;
+        timed(accesses, || space.set_access(offset, granule, &grants))?;
         timed(fills, || {
-            space.span(offset, *granule)?.zero()?;
+            space.span(offset, granule)?.zero()?;
             device.wait_for_zeroing()
         })?;
     }
@@ -72,7 +74,7 @@ fn shrink(
     handles: Vec<PhysicalHandle>,
 ) -> Result<(), Fault> {
     for (index, handle) in (0..).zip(handles) {
-        timed(unmaps, || space.unmap(index * settings.granule, settings.granule))?;
+        timed(unmaps, || space.unmap(index * settings.sizes.granule, settings.sizes.granule))?;
         timed(releases, || handle.close().map_err(|(_, fault): (PhysicalHandle, Fault)| fault))?;
     }
     Ok(())

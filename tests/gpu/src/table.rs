@@ -27,6 +27,14 @@ impl Trouble {
     }
 }
 
+impl Display for Trouble {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Lacking(why) | Self::Wrong(why) => formatter.write_str(why),
+        }
+    }
+}
+
 fn is_lacking(kind: ErrorKind) -> bool {
     let shortages = [ErrorKind::OutOfMemory, ErrorKind::AddressSpaceExhausted, ErrorKind::Unsupported];
     shortages.contains(&kind) || kind == ErrorKind::Unavailable
