@@ -25,6 +25,8 @@ struct State {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Writing {
     Open,
+    /// Ending it failed half-way: some of it may be read-only.
+    InDoubt,
     Ended,
 }
 
@@ -73,7 +75,7 @@ impl DeviceRegions {
     }
 
     /// Ends all writing once everything that writes has completed: before that, a second mapping of the same memory need not
-    /// show what was written.
+    /// show what was written. Where it fails half-way, and writing can't be let on either, sealing it again may succeed.
     pub(crate) fn seal(&self, id: PrefixId) -> Result<(), BackingError> {
         let prefix = self.prefixes.find(id).ok_or_else(|| BackingError::unknown_id(id))?;
         let mut state = prefix.lock();
@@ -82,7 +84,16 @@ impl DeviceRegions {
         }
         let sealed = prefix.window.seal();
         let sealed = sealed.ok_or_else(|| BackingError::unknown_id(id))?;
-        sealed.map_err(|fault| fault.into_error(format!("{id}: not sealed"), "it stays writable; try again"))?;
+        sealed.map_err(|broken| {
+            if broken.undo.is_some() {
+                state.writing = Writing::InDoubt;
+            }
+            broken.into_advised(
+                &format!("{id}: not sealed"),
+                "it is as it was; try again",
+                "write to none of it; release it",
+            )
+        })?;
         state.writing = Writing::Ended;
         Ok(())
     }
@@ -96,7 +107,7 @@ impl DeviceRegions {
     pub(crate) fn sealed_memory(&self, id: PrefixId) -> Result<Arc<PrefixMemory<PhysicalHandle>>, BackingError> {
         let prefix = self.prefixes.find(id).ok_or_else(|| BackingError::unknown_id(id))?;
         let state = prefix.lock();
-        if state.writing == Writing::Open {
+        if state.writing != Writing::Ended {
             return Err(BackingError::new(ErrorKind::WrongState, format!("{id}: is not sealed; seal it, then map it")));
         }
         state.memory.clone().ok_or_else(|| BackingError::unknown_id(id))

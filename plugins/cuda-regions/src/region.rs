@@ -1,9 +1,12 @@
 //! One region: its reservation, what is mapped in it, and its end.
 
 mod open;
+mod unmapping;
 
 pub(crate) use open::OpenRegion;
+pub(crate) use unmapping::Stuck;
 
+use crate::broken::Broken;
 use crate::contents::{Contents, PrefixMemory};
 use crate::options::DeviceSetting;
 use crate::source::{HandleRelease, Need, Piece, Returned};
@@ -64,6 +67,13 @@ pub(crate) struct Returns {
     pub(crate) memories: Vec<Arc<PrefixMemory<PhysicalHandle>>>,
 }
 
+impl Returns {
+    pub(crate) fn append(&mut self, mut other: Self) {
+        self.handles.append(&mut other.handles);
+        self.memories.append(&mut other.memories);
+    }
+}
+
 impl Region {
     /// Takes address space; nothing is mapped.
     pub(crate) fn reserve(
@@ -117,13 +127,16 @@ impl Region {
         self.lock().space.is_some()
     }
 
-    /// Lets nobody write any more, once all work on the device is done; `None` once the addresses are given back.
-    pub(crate) fn seal(&self) -> Option<Result<(), Fault>> {
+    /// Lets nobody write any more, once all work on the device is done, or leaves all of it writable; `None` once the
+    /// addresses are given back.
+    pub(crate) fn seal(&self) -> Option<Result<(), Broken>> {
         let state = self.lock();
         state.space.as_ref().map(|space| {
-            let _bound = space.device().bind()?;
-            space.device().wait_for_all()?;
-            space.set_access(0, space.bytes(), &self.grants(Access::ReadOnly))
+            let _bound = space.device().bind().map_err(Broken::undone)?;
+            space.device().wait_for_all().map_err(Broken::undone)?;
+            let set = |access| space.set_access(0, space.bytes(), &self.grants(access));
+            // Nothing says that a call which fails changed no part of the range.
+            set(Access::ReadOnly).map_err(|fault| Broken { fault, undo: set(Access::ReadWrite).err() })
         })
     }
 
@@ -186,6 +199,7 @@ impl State {
             .runs()
             .into_iter()
             .try_for_each(|run| self.unmap_run(region, &run, region.handle_release, returns))
+            .map_err(|stuck| stuck.fault)
     }
 
     fn clear_debts(&mut self) -> Result<(), Fault> {
@@ -212,30 +226,33 @@ impl State {
         Ok(())
     }
 
-    /// Unmaps a run of granules in one call, and takes out what was there. A failure changes nothing that anybody sees.
+    /// Unmaps a run of granules, all of them mapped, and takes out what was there. Where the driver refuses, what is gone is
+    /// taken out, and the rest is as it was.
     fn unmap_run(
         &mut self,
         region: &Region,
         run: &Range<u64>,
         handle_release: HandleRelease,
         returns: &mut Returns,
-    ) -> Result<(), Fault> {
-        self.finish_work()?;
-        let Some(space) = &self.space else { return Err(ended("cuMemUnmap")) };
+    ) -> Result<(), Stuck> {
+        self.finish_work().map_err(|fault| Stuck::whole(fault, run))?;
+        let Some(space) = &self.space else { return Err(Stuck::whole(ended("cuMemUnmap"), run)) };
         if handle_release == HandleRelease::BeforeUnmapping {
             for held in self.contents.handles_in(run) {
                 let Some(handle) = held.take() else { continue };
                 if let Err((handle, fault)) = handle.close() {
                     *held = Some(handle);
-                    return Err(fault);
+                    return Err(Stuck::whole(fault, run));
                 }
             }
         }
-        let granules = run.end.saturating_sub(run.start);
-        space.unmap(run.start.saturating_mul(region.granule), granules.saturating_mul(region.granule))?;
-        returns.memories.extend(self.contents.remove_parts(run));
-        let removed = self.contents.remove(run, region.wanted.holder).into_iter();
-        returns.handles.extend(removed.map(|(handle, holder)| Returned { handle, holder }));
-        Ok(())
+        let outcome = unmapping::unmap(space, region.granule, run);
+        let gone = outcome.as_ref().map_or_else(|stuck| &*stuck.gone, |()| std::slice::from_ref(run));
+        for run in gone {
+            returns.memories.extend(self.contents.remove_parts(run));
+            let removed = self.contents.remove(run, region.wanted.holder).into_iter();
+            returns.handles.extend(removed.map(|(handle, holder)| Returned { handle, holder }));
+        }
+        outcome
     }
 }

@@ -65,6 +65,22 @@ unsafe extern "C" fn leasehold_sim_plan(function: *const c_char, nth: u64, lasti
     }))
 }
 
+/// Plans a failure of `cuMemUnmap` or `cuMemSetAccess` that comes half-way: the call acts on the first half of the
+/// mappings in its range (on none, where there is one), and answers `code`. Else as `leasehold_sim_plan`.
+///
+/// # Safety
+///
+/// `function` is null or a C string.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn leasehold_sim_plan_halfway(function: *const c_char, nth: u64, lasting: u32, code: u32) -> u32 {
+    number(with(|simulation| {
+        // SAFETY: null or a C string, says the caller.
+        let function = unsafe { text(function) }?;
+        let lasting = if lasting == 0 { Lasting::Once } else { Lasting::ForEver };
+        simulation.plans.add_halfway(function, nth, lasting, Code(code))
+    }))
+}
+
 /// Forgets all plans.
 #[unsafe(no_mangle)]
 extern "C" fn leasehold_sim_heal() -> u32 {
