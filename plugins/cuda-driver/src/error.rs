@@ -52,7 +52,7 @@ impl Fault {
         Self::new(call, code::INVALID_VALUE)
     }
 
-    /// Whether the driver refused the values of the call: of a copy, that its bytes are not mapped, or not to be written.
+    /// Whether the driver refused the values of the call: of an address, that nothing is mapped there.
     #[must_use]
     pub fn is_invalid_value(self) -> bool {
         self.code == code::INVALID_VALUE

@@ -103,6 +103,12 @@ impl<H> Contents<H> {
         u64::try_from(private.count()).is_ok_and(|count| count == range.end.saturating_sub(range.start))
     }
 
+    /// Whether everything in the range can be read: committed memory, and prefixes that are in use.
+    pub(crate) fn is_there(&self, range: &Range<u64>) -> bool {
+        let there = self.granules.range(range.clone()).filter(|(_, granule)| !granule.is_left());
+        u64::try_from(there.count()).is_ok_and(|count| count == range.end.saturating_sub(range.start))
+    }
+
     /// The part of a prefix that begins at a granule.
     pub(crate) fn part(&self, start: u64) -> Option<&Part<H>> {
         self.parts.get(&start)

@@ -43,7 +43,34 @@ struct State {
     space: Option<Reservation>,
     contents: Contents<PhysicalHandle>,
     under_way: UnderWay,
+    writing: Writing,
     life: Life,
+}
+
+/// Whether what is committed may be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Writing {
+    Open,
+    /// Ending it failed half-way: some of it may be read-only.
+    InDoubt,
+    Ended,
+}
+
+/// What a copy does with a range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wish {
+    Read,
+    Write,
+}
+
+/// Why a copy was not made, or not as a whole.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Uncopied {
+    /// Some of the bytes are not there.
+    NotCommitted,
+    /// Some of them are sealed.
+    Sealed,
+    Failed(Fault),
 }
 
 /// What was begun on the device and nobody has waited for yet: it must end before anything is unmapped.
@@ -91,6 +118,7 @@ impl Region {
             space: Some(space),
             contents: Contents::default(),
             under_way: UnderWay::default(),
+            writing: Writing::Open,
             life: Life::Open,
         };
         Ok(Self { base, wanted, granule, ordinals, handle_release, state: Mutex::new(state) })
@@ -130,23 +158,50 @@ impl Region {
     /// Lets nobody write any more, once all work on the device is done, or leaves all of it writable; `None` once the
     /// addresses are given back.
     pub(crate) fn seal(&self) -> Option<Result<(), Broken>> {
-        let state = self.lock();
-        state.space.as_ref().map(|space| {
-            let _bound = space.device().bind().map_err(Broken::undone)?;
-            space.device().wait_for_all().map_err(Broken::undone)?;
-            let set = |access| space.set_access(0, space.bytes(), &self.grants(access));
-            // Nothing says that a call which fails changed no part of the range.
-            set(Access::ReadOnly).map_err(|fault| Broken { fault, undo: set(Access::ReadWrite).err() })
-        })
+        let mut state = self.lock();
+        let outcome = state.space.as_ref().map(|space| self.end_writing(space))?;
+        match &outcome {
+            Ok(()) => state.writing = Writing::Ended,
+            Err(broken) if broken.undo.is_some() => state.writing = Writing::InDoubt,
+            Err(_) => {}
+        }
+        Some(outcome)
     }
 
-    /// Copies or fills something at the addresses, committed or not: the driver refuses what is not mapped. `None` once the
-    /// addresses are given back.
-    pub(crate) fn copy(&self, act: impl FnOnce(&Reservation) -> Result<(), Fault>) -> Option<Result<(), Fault>> {
+    fn end_writing(&self, space: &Reservation) -> Result<(), Broken> {
+        let _bound = space.device().bind().map_err(Broken::undone)?;
+        space.device().wait_for_all().map_err(Broken::undone)?;
+        let set = |access| space.set_access(0, space.bytes(), &self.grants(access));
+        // Nothing says that a call which fails changed no part of the range.
+        set(Access::ReadOnly).map_err(|fault| Broken { fault, undo: set(Access::ReadWrite).err() })
+    }
+
+    /// Whether what is committed may be written.
+    pub(crate) fn writing(&self) -> Writing {
+        self.lock().writing
+    }
+
+    /// Copies or fills some of its bytes, from an offset on, which are there, and to be written if it writes. `None` once its
+    /// release has begun.
+    pub(crate) fn copy(
+        &self,
+        (offset, bytes): (u64, u64),
+        wish: Wish,
+        act: impl FnOnce(&Reservation) -> Result<(), Fault>,
+    ) -> Option<Result<(), Uncopied>> {
         let mut state = self.lock();
-        let outcome = state.space.as_ref().map(act);
-        state.under_way.copies |= outcome.as_ref().is_some_and(Result::is_err);
-        outcome
+        let space = state.space.as_ref().filter(|_| state.life == Life::Open)?;
+        let granule = self.granule.max(1);
+        let range = offset.div_euclid(granule)..offset.saturating_add(bytes).div_ceil(granule);
+        if !state.contents.is_there(&range) {
+            return Some(Err(Uncopied::NotCommitted));
+        }
+        if wish == Wish::Write && !(state.writing == Writing::Open && state.contents.is_private(&range)) {
+            return Some(Err(Uncopied::Sealed));
+        }
+        let outcome = act(space);
+        state.under_way.copies |= outcome.is_err();
+        Some(outcome.map_err(Uncopied::Failed))
     }
 
     /// Keeps what was made for it, that nothing maps, and that could not be given back.

@@ -5,6 +5,7 @@
 
 mod budgets;
 mod contract;
+mod copies;
 mod costs;
 mod devices;
 mod faults;

@@ -129,6 +129,7 @@ proptest! {
                 let all = |kinds: &[Is]| model.range(range.clone()).all(|(_, is)| kinds.contains(is));
                 let is_full = model.range(range.clone()).count() == 3;
                 prop_assert_eq!(contents.is_private(&range), is_full && all(&[Is::Private]));
+                prop_assert_eq!(contents.is_there(&range), is_full && all(&[Is::Private, Is::Prefix]));
                 prop_assert_eq!(contents.is_free(&range), all(&[Is::Residue, Is::Former]));
             }
         }
