@@ -9,6 +9,7 @@ mod copies;
 mod costs;
 mod devices;
 mod faults;
+mod releases;
 mod same;
 mod setup;
 mod short_of_memory;

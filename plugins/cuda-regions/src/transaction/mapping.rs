@@ -16,20 +16,31 @@ impl DeviceRegions {
     /// Maps every part at its place, read-only, or none.
     pub(crate) fn map_prefix(&self, mappings: &[PrefixMapping]) -> Result<Change, BackingError> {
         let parts = CallParts::new(mappings)?;
-        let memories = parts.iter().map(|part| self.sealed_memory(part.source.prefix()));
-        let memories = memories.collect::<Result<Vec<_>, _>>()?;
-        for (part, memory) in parts.iter().zip(&memories) {
-            self.check_source(part, memory)?;
-        }
-        let mut returns = Returns::default();
-        let outcome = parts.with_locked(self.table(), |locked| {
-            locked.check(|region, part| region.check_free(&part.target()))?;
-            self.map_or_undo(locked, &memories, &mut returns)
-        });
-        // Settle our references too: they may be the last.
-        returns.memories.extend(memories);
+        let (mut memories, mut returns) = (Vec::new(), Returns::default());
+        let outcome = self.map_sources(&parts, &mut memories, &mut returns);
+        // Settle our references too, whatever came: they are the last where a prefix was released meanwhile.
+        returns.memories.append(&mut memories);
         self.settle(returns);
         outcome.map(|()| Change { mapped_bytes: PrefixMapping::total_bytes(mappings), owned_bytes: 0 })
+    }
+
+    /// Holds the memory of every part in `memories`, then maps.
+    fn map_sources(
+        &self,
+        parts: &CallParts<'_, PrefixMapping>,
+        memories: &mut Vec<Arc<PrefixMemory<PhysicalHandle>>>,
+        returns: &mut Returns,
+    ) -> Result<(), BackingError> {
+        for part in parts.iter() {
+            memories.push(self.sealed_memory(part.source.prefix())?);
+        }
+        for (part, memory) in parts.iter().zip(&*memories) {
+            self.check_source(part, memory)?;
+        }
+        parts.with_locked(self.table(), |locked| {
+            locked.check(|region, part| region.check_free(&part.target()))?;
+            self.map_or_undo(locked, memories, returns)
+        })
     }
 
     fn map_or_undo(
