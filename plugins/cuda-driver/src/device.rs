@@ -109,7 +109,8 @@ impl Device {
         })
     }
 
-    /// Takes address space: a multiple of the minimum granularity, at a multiple of `align`, a power of two.
+    /// Takes address space: a multiple of the minimum granularity, at a multiple of `align`, a power of two. Both are checked by
+    /// the caller; 2⁴⁷ and more is refused without asking the driver.
     ///
     /// # Errors
     ///

@@ -183,9 +183,10 @@ fn fail(world: &mut World<'_>, step: Step, plan: &Plan, second: Option<(&str, Ex
 fn kinds(step: Step, code: u32) -> Vec<ErrorKind> {
     match code {
         _ if step.closes() => vec![ErrorKind::NotReleased],
+        1 => vec![ErrorKind::AddressSpaceExhausted, ErrorKind::Backing],
         2 => vec![ErrorKind::OutOfMemory, ErrorKind::AddressSpaceExhausted, ErrorKind::Backing],
         999 => vec![ErrorKind::OutOfService],
-        _ => vec![ErrorKind::Backing, ErrorKind::InvalidRequest],
+        _ => vec![ErrorKind::Backing],
     }
 }
 
