@@ -88,15 +88,6 @@ impl Device {
         self.calls.attribute(VIRTUAL_MEMORY_SUPPORTED, self.context.device()).map(|value| value != 0)
     }
 
-    /// Whether it can reach the memory of `peer`.
-    ///
-    /// # Errors
-    ///
-    /// What the driver answers.
-    pub fn can_reach(&self, peer: &Device) -> Result<bool, Fault> {
-        self.calls.can_reach(self.context.device(), peer.context.device())
-    }
-
     /// Which sizes memory of exactly these properties comes in.
     ///
     /// # Errors

@@ -50,6 +50,35 @@ impl Driver {
         self.calls.version().map(library::dotted)
     }
 
+    /// Whether a device can reach the memory of another one, both by their ordinals. Neither needs a context for that, which
+    /// would take memory of it.
+    ///
+    /// # Errors
+    ///
+    /// [`Unavailable`](ErrorKind::Unavailable) for an ordinal that no device has, and what the driver answers.
+    pub fn can_reach(&self, ordinal: u32, owner: u32) -> Result<bool, BackingError> {
+        self.check_ordinal(ordinal)?;
+        self.check_ordinal(owner)?;
+        let outcome =
+            self.calls.device(ordinal).and_then(|device| self.calls.can_reach(device, self.calls.device(owner)?));
+        outcome.map_err(|fault| {
+            fault
+                .into_error(format!("device {ordinal} does not tell whether it reaches device {owner}"), fault.advice())
+        })
+    }
+
+    fn check_ordinal(&self, ordinal: u32) -> Result<(), BackingError> {
+        if ordinal < self.devices {
+            return Ok(());
+        }
+        let message = format!(
+            "device {ordinal} is not here: the CUDA driver shows this process {} of them, counted from 0; lower the \
+             ordinal or widen CUDA_VISIBLE_DEVICES",
+            self.devices
+        );
+        Err(BackingError::new(ErrorKind::Unavailable, message))
+    }
+
     /// A device, whose primary context is retained while the answer or anything made through it lives.
     ///
     /// # Errors
@@ -58,14 +87,7 @@ impl Driver {
     /// else of the kind of the [`Fault`], [`OutOfMemory`](ErrorKind::OutOfMemory) among them: a context takes memory of
     /// the device.
     pub fn device(&self, ordinal: u32) -> Result<Device, BackingError> {
-        if ordinal >= self.devices {
-            let message = format!(
-                "device {ordinal} is not here: the CUDA driver shows this process {} of them, counted from 0; lower the \
-                 ordinal or widen CUDA_VISIBLE_DEVICES",
-                self.devices
-            );
-            return Err(BackingError::new(ErrorKind::Unavailable, message));
-        }
+        self.check_ordinal(ordinal)?;
         Device::open(self.calls, ordinal).map_err(|fault| {
             let kind = match fault.code {
                 code::DEVICE_UNAVAILABLE => ErrorKind::Unavailable,
