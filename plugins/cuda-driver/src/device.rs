@@ -153,8 +153,12 @@ impl Device {
     ///
     /// This is the one to publish a prefix with: an engine's kernels wrote it, on streams that nobody told us of, and a
     /// second mapping of the same memory is coherent only once the operation that wrote has completed: CUDA Programming
-    /// Guide, Virtual Aliasing Support. It waits for a step that is under way as well, so seal between steps. It must
-    /// not be called while a graph is captured.
+    /// Guide, Virtual Aliasing Support. It waits for a step that is under way as well, so seal between steps.
+    ///
+    /// Its context is the device's primary one, and green contexts made from that count too; what runs in a context by
+    /// `cuCtxCreate` is not waited for. While a graph is captured in it the driver answers
+    /// `CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED` (900), and invalidates that capture: CUDA Programming Guide, Prohibited and
+    /// Unhandled Operations.
     ///
     /// # Errors
     ///
