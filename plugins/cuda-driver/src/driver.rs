@@ -17,7 +17,8 @@ pub struct Driver {
 
 impl Driver {
     /// Finds the driver, by its usual names or at a path, checks that it has every function that is needed, initialises
-    /// it, and counts its devices. A process has one driver: the first that is found.
+    /// it, and counts its devices. A process has one driver: the first that was named or found, and works. Where one was, none
+    /// needs to be named.
     ///
     /// # Errors
     ///
@@ -26,12 +27,22 @@ impl Driver {
     /// device.
     pub fn open(library: Option<&Path>) -> Result<Self, BackingError> {
         static CALLS: OnceLock<Calls> = OnceLock::new();
-        let found = library::find(library)?;
-        let calls = CALLS.get_or_init(|| found);
-        let devices = calls.init().and_then(|()| calls.device_count()).map_err(|fault| refusal(calls, fault))?;
+        let found = match (library, CALLS.get()) {
+            (None, Some(calls)) => *calls,
+            _ => library::find(library)?,
+        };
+        let check_same = |calls: &Calls| match library {
+            Some(path) if !calls.is_same(&found) => Err(library::another_came_first(path)),
+            _ => Ok(()),
+        };
+        CALLS.get().map_or(Ok(()), check_same)?;
+        let devices = found.init().and_then(|()| found.device_count()).map_err(|fault| refusal(&found, fault))?;
         if devices == 0 {
-            return Err(refusal(calls, Fault::new("cuDeviceGetCount", code::NO_DEVICE)));
+            return Err(refusal(&found, Fault::new("cuDeviceGetCount", code::NO_DEVICE)));
         }
+        // One that doesn't work, such as the toolkit's stub, is in nobody's way.
+        let calls = CALLS.get_or_init(|| found);
+        check_same(calls)?;
         Ok(Self { calls, devices })
     }
 
@@ -108,7 +119,7 @@ fn refusal(calls: &Calls, fault: Fault) -> BackingError {
         }
         code::STUB_LIBRARY => {
             "the library is the toolkit's stub, which only serves to link: take its folder (…/lib64/stubs) out of \
-             LD_LIBRARY_PATH, or install the driver"
+             LD_LIBRARY_PATH, name the driver's libcuda.so.1 (option `driver`), or install it"
                 .to_owned()
         }
         code::SYSTEM_DRIVER_MISMATCH => {
