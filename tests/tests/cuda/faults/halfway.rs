@@ -25,6 +25,44 @@ fn kind(error: &leasehold::Error) -> Option<api::ErrorKind> {
     error.backing_error().map(api::BackingError::kind)
 }
 
+/// The figure was that of the plane with the least: nothing was said to be in the way.
+#[test]
+fn what_a_shrink_left_in_one_plane_alone_is_named_as_in_the_way_of_a_prefix() {
+    let simulator = start();
+    let (host, backing) = host("cuda-pool", &[]);
+    let prefix = host.prefix(&backing, &PrefixSpec::new(2 * UNIT).planes(2)).unwrap().seal().unwrap();
+    let mut set = host.buffer_set(&backing, 2, &BufferSpec::new(8 * UNIT)).unwrap();
+    set.grow_to(3 * UNIT).unwrap();
+    simulator.plan("cuMemUnmap", 2, Lasting::ForEver, 400);
+    set.clear().unwrap_err();
+    simulator.heal();
+    let error = set.map_prefix(&prefix).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::WrongState, "{error}");
+    assert!(error.to_string().contains("12288 private bytes"), "{error}");
+    set.clear().unwrap();
+    set.map_prefix(&prefix).unwrap();
+    drop((set, prefix, backing, host));
+    simulator.finish();
+}
+
+/// Private bytes go before the prefixes do.
+#[test]
+fn a_clear_that_can_not_unmap_its_prefixes_has_lost_what_was_private() {
+    let simulator = start();
+    let (host, backing) = host("cuda-pool", &[]);
+    let prefix = host.prefix(&backing, &PrefixSpec::new(2 * UNIT)).unwrap().seal().unwrap();
+    let mut set = host.buffer_set(&backing, 1, &BufferSpec::new(8 * UNIT)).unwrap();
+    set.map_prefix(&prefix).unwrap();
+    set.grow_to(5 * UNIT).unwrap();
+    simulator.plan("cuMemUnmap", 2, Lasting::ForEver, 400);
+    set.clear().unwrap_err();
+    simulator.heal();
+    assert_eq!((set.shared(), set.len(), set.committed(), set.owned_bytes()), (2 * UNIT, 0, 2 * UNIT, 0));
+    set.clear().unwrap();
+    drop((set, prefix, backing, host));
+    simulator.finish();
+}
+
 /// Part of the window could not be written any more, and the creator was told that it could.
 #[test]
 fn sealing_that_stops_half_way_lets_all_of_the_prefix_be_written_again() {
