@@ -68,7 +68,10 @@ impl Simulation {
         self.memory.halves = strike.is_some();
         let outcome = act(self, device);
         self.memory.halves = false;
-        strike.map_or(outcome, |strike| Err(strike.code))
+        match strike {
+            Some(strike) => outcome.and(Err(strike.code)),
+            None => outcome,
+        }
     }
 
     /// What a stream is to this thread. A dead stream is undefined; one of another context is refused; the legacy stream

@@ -30,7 +30,7 @@ enum Finish {
 struct Unmapped {
     fault: Fault,
     /// What stays mapped, and why it does; `None` where nothing is left.
-    left: Option<Stuck>,
+    left: Option<Box<Stuck>>,
 }
 
 impl From<Unmapped> for Broken {
@@ -117,7 +117,7 @@ impl OpenRegion<'_> {
         let outcome = self.map_all(target, handles, access, finish, &mut mapped);
         outcome.map_err(|fault| {
             let left = if mapped == 0 { None } else { self.unmap_first(target, mapped).err() };
-            Unmapped { fault, left }
+            Unmapped { fault, left: left.map(Box::new) }
         })
     }
 
@@ -222,13 +222,14 @@ impl OpenRegion<'_> {
     }
 
     /// Unmaps a committed range. Where the driver refuses half-way, nobody uses what is left of it behind the first granule
-    /// that is gone: what stays committed has no holes.
+    /// that is gone, or may be: what stays committed has no holes.
     pub(crate) fn decommit(&mut self, part: &CommitRange, returns: &mut Returns) -> Result<(), Fault> {
         let range = self.granules_of(part);
         let outcome = self.state.unmap_run(self.region, &range, self.region.handle_release, returns);
         outcome.map_err(|stuck| {
-            if let Some(first) = stuck.gone.first() {
-                self.state.contents.leave_private(&(first.start..range.end));
+            let gone = stuck.gone.first().map(|gone| gone.start);
+            if let Some(first) = gone.into_iter().chain(stuck.unsure.map(|(unsure, _)| unsure)).min() {
+                self.state.contents.leave_private(&(first..range.end));
             }
             stuck.fault
         })
@@ -282,7 +283,10 @@ impl OpenRegion<'_> {
     pub(crate) fn unmap_part(&mut self, mapping: &PrefixMapping, returns: &mut Returns) -> Result<(), Broken> {
         let (range, mut taken) = (self.granules_of(&mapping.target()), Returns::default());
         let outcome = self.state.unmap_run(self.region, &range, self.region.handle_release, &mut taken);
-        let outcome = outcome.map_err(|Stuck { fault, gone, .. }| {
+        let outcome = outcome.map_err(|Stuck { fault, gone, unsure, .. }| {
+            if let Some((_, untold)) = unsure {
+                return Broken { fault, undo: Some(untold) };
+            }
             let Some(memory) = taken.memories.first().cloned() else { return Broken::undone(fault) };
             let again = gone.iter().try_for_each(|run| self.map_granules(mapping, run, &memory));
             match again {

@@ -15,14 +15,16 @@ pub(crate) struct Stuck {
     pub(crate) fault: Fault,
     /// The granules that are unmapped for all that, in order.
     pub(crate) gone: Vec<Range<u64>>,
-    /// The granules that are mapped still, in order.
+    /// The granules that are mapped still, or may be, in order.
     pub(crate) left: Vec<Range<u64>>,
+    /// The first of those that nobody can tell of, and what the driver answered when it was asked.
+    pub(crate) unsure: Option<(u64, Fault)>,
 }
 
 impl Stuck {
     /// All of the run is mapped still.
     pub(super) fn whole(fault: Fault, run: &Range<u64>) -> Self {
-        Self { fault, gone: Vec::new(), left: vec![run.clone()] }
+        Self { fault, gone: Vec::new(), left: vec![run.clone()], unsure: None }
     }
 }
 
@@ -37,24 +39,44 @@ pub(super) fn unmap(space: &Reservation, granule: u64, run: &Range<u64>) -> Resu
         // It answers the same to everything.
         return Err(Stuck::whole(fault, run));
     }
-    let (mut gone, mut left) = (Vec::new(), Vec::new());
+    let (mut gone, mut left, mut unsure) = (Vec::new(), Vec::new(), None);
     // A run of one was asked for by itself just now.
-    let mut is_stopped = granules == 1;
+    let mut refused = (granules == 1).then_some(fault);
     for index in run.clone().rev() {
-        let is_unmapped = !is_stopped && unmap(index, 1).is_ok();
-        if is_unmapped || is_gone(space, index.saturating_mul(granule)) {
-            gone.push(index);
-        } else {
-            is_stopped = true;
-            left.push(index);
+        if refused.is_none() {
+            refused = unmap(index, 1).err();
+            if refused.is_none() {
+                gone.push(index);
+                continue;
+            }
         }
+        match is_gone(space, index.saturating_mul(granule), || unmap(index, 1)) {
+            Ok(true) => gone.push(index),
+            told => {
+                left.push(index);
+                unsure = told.err().map(|fault| (index, fault)).or(unsure);
+            }
+        }
+        // What is gone already is no reason to stop.
+        refused = refused.filter(|_| !left.is_empty());
     }
-    if left.is_empty() { Ok(()) } else { Err(Stuck { fault, gone: runs(gone), left: runs(left) }) }
+    // That not all of the run was mapped says nothing of why some of it still is.
+    let fault =
+        if fault.is_invalid_value() { unsure.map(|(_, fault)| fault).or(refused).unwrap_or(fault) } else { fault };
+    if left.is_empty() { Ok(()) } else { Err(Stuck { fault, gone: runs(gone), left: runs(left), unsure }) }
 }
 
-/// Whether nothing is mapped at an offset. Of what is mapped the driver tells the access, even where there is none.
-fn is_gone(space: &Reservation, offset: u64) -> bool {
-    space.access(offset, space.device().ordinal()).is_err_and(Fault::is_invalid_value)
+/// Whether nothing is mapped at an offset any more. Of what is mapped the driver tells the access, even where there is none;
+/// of what is not it refuses the address, and so it does when that is to be unmapped.
+fn is_gone(space: &Reservation, offset: u64, unmap: impl FnOnce() -> Result<(), Fault>) -> Result<bool, Fault> {
+    let Err(fault) = space.access(offset, space.device().ordinal()) else { return Ok(false) };
+    if !fault.is_invalid_value() {
+        return Err(fault);
+    }
+    match unmap() {
+        Err(fault) if !fault.is_invalid_value() => Err(fault),
+        _ => Ok(true),
+    }
 }
 
 /// The runs of granules that are named from the last to the first.
