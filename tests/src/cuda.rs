@@ -129,10 +129,24 @@ impl Simulator {
     ///
     /// Where a symbol can't have that name.
     pub fn plan(&self, function: &str, nth: u64, lasting: Lasting, code: u32) {
+        self.plan_by("leasehold_sim_plan", function, nth, lasting, code);
+    }
+
+    /// Has the `nth` call from now of `cuMemUnmap` or `cuMemSetAccess` fail half-way: it acts on the first half of the
+    /// mappings in its range, and fails with that code.
+    ///
+    /// # Panics
+    ///
+    /// For any other function.
+    pub fn plan_halfway(&self, function: &str, nth: u64, lasting: Lasting, code: u32) {
+        self.plan_by("leasehold_sim_plan_halfway", function, nth, lasting, code);
+    }
+
+    fn plan_by(&self, control: &str, function: &str, nth: u64, lasting: Lasting, code: u32) {
         let text = CString::new(function).expect("a name has no zero");
-        let plan = self.function::<unsafe extern "C" fn(*const c_char, u64, u32, u32) -> u32>("leasehold_sim_plan");
+        let plan = self.function::<unsafe extern "C" fn(*const c_char, u64, u32, u32) -> u32>(control);
         // SAFETY: the simulator's own function, with a C string that lives (1).
-        assert_eq!(unsafe { plan(text.as_ptr(), nth, u32::from(lasting == Lasting::ForEver), code) }, 0);
+        assert_eq!(unsafe { plan(text.as_ptr(), nth, u32::from(lasting == Lasting::ForEver), code) }, 0, "{function}");
     }
 
     /// Forgets all plans.

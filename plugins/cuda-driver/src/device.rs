@@ -88,15 +88,6 @@ impl Device {
         self.calls.attribute(VIRTUAL_MEMORY_SUPPORTED, self.context.device()).map(|value| value != 0)
     }
 
-    /// Whether it can reach the memory of `peer`.
-    ///
-    /// # Errors
-    ///
-    /// What the driver answers.
-    pub fn can_reach(&self, peer: &Device) -> Result<bool, Fault> {
-        self.calls.can_reach(self.context.device(), peer.context.device())
-    }
-
     /// Which sizes memory of exactly these properties comes in.
     ///
     /// # Errors
@@ -109,7 +100,8 @@ impl Device {
         })
     }
 
-    /// Takes address space: a multiple of the minimum granularity, at a multiple of `align`, a power of two.
+    /// Takes address space: a multiple of the minimum granularity, at a multiple of `align`, a power of two. Both are checked by
+    /// the caller; 2⁴⁷ and more is refused without asking the driver.
     ///
     /// # Errors
     ///
@@ -161,8 +153,12 @@ impl Device {
     ///
     /// This is the one to publish a prefix with: an engine's kernels wrote it, on streams that nobody told us of, and a
     /// second mapping of the same memory is coherent only once the operation that wrote has completed: CUDA Programming
-    /// Guide, Virtual Aliasing Support. It waits for a step that is under way as well, so seal between steps. It must
-    /// not be called while a graph is captured.
+    /// Guide, Virtual Aliasing Support. It waits for a step that is under way as well, so seal between steps.
+    ///
+    /// Its context is the device's primary one, and green contexts made from that count too; what runs in a context by
+    /// `cuCtxCreate` is not waited for. While a graph is captured in it the driver answers
+    /// `CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED` (900), and invalidates that capture: CUDA Programming Guide, Prohibited and
+    /// Unhandled Operations.
     ///
     /// # Errors
     ///

@@ -17,7 +17,8 @@ pub struct Driver {
 
 impl Driver {
     /// Finds the driver, by its usual names or at a path, checks that it has every function that is needed, initialises
-    /// it, and counts its devices. A process has one driver: the first that is found.
+    /// it, and counts its devices. A process has one driver: the first that was named or found, and works. Where one was, none
+    /// needs to be named.
     ///
     /// # Errors
     ///
@@ -26,12 +27,22 @@ impl Driver {
     /// device.
     pub fn open(library: Option<&Path>) -> Result<Self, BackingError> {
         static CALLS: OnceLock<Calls> = OnceLock::new();
-        let found = library::find(library)?;
-        let calls = CALLS.get_or_init(|| found);
-        let devices = calls.init().and_then(|()| calls.device_count()).map_err(|fault| refusal(calls, fault))?;
+        let found = match (library, CALLS.get()) {
+            (None, Some(calls)) => *calls,
+            _ => library::find(library)?,
+        };
+        let check_same = |calls: &Calls| match library {
+            Some(path) if !calls.is_same(&found) => Err(library::another_came_first(path)),
+            _ => Ok(()),
+        };
+        CALLS.get().map_or(Ok(()), check_same)?;
+        let devices = found.init().and_then(|()| found.device_count()).map_err(|fault| refusal(&found, fault))?;
         if devices == 0 {
-            return Err(refusal(calls, Fault::new("cuDeviceGetCount", code::NO_DEVICE)));
+            return Err(refusal(&found, Fault::new("cuDeviceGetCount", code::NO_DEVICE)));
         }
+        // One that doesn't work, such as the toolkit's stub, is in nobody's way.
+        let calls = CALLS.get_or_init(|| found);
+        check_same(calls)?;
         Ok(Self { calls, devices })
     }
 
@@ -50,6 +61,35 @@ impl Driver {
         self.calls.version().map(library::dotted)
     }
 
+    /// Whether a device can reach the memory of another one, both by their ordinals. Neither needs a context for that, which
+    /// would take memory of it.
+    ///
+    /// # Errors
+    ///
+    /// [`Unavailable`](ErrorKind::Unavailable) for an ordinal that no device has, and what the driver answers.
+    pub fn can_reach(&self, ordinal: u32, owner: u32) -> Result<bool, BackingError> {
+        self.check_ordinal(ordinal)?;
+        self.check_ordinal(owner)?;
+        let outcome =
+            self.calls.device(ordinal).and_then(|device| self.calls.can_reach(device, self.calls.device(owner)?));
+        outcome.map_err(|fault| {
+            fault
+                .into_error(format!("device {ordinal} does not tell whether it reaches device {owner}"), fault.advice())
+        })
+    }
+
+    fn check_ordinal(&self, ordinal: u32) -> Result<(), BackingError> {
+        if ordinal < self.devices {
+            return Ok(());
+        }
+        let message = format!(
+            "device {ordinal} is not here: the CUDA driver shows this process {} of them, counted from 0; lower the \
+             ordinal or widen CUDA_VISIBLE_DEVICES",
+            self.devices
+        );
+        Err(BackingError::new(ErrorKind::Unavailable, message))
+    }
+
     /// A device, whose primary context is retained while the answer or anything made through it lives.
     ///
     /// # Errors
@@ -58,14 +98,7 @@ impl Driver {
     /// else of the kind of the [`Fault`], [`OutOfMemory`](ErrorKind::OutOfMemory) among them: a context takes memory of
     /// the device.
     pub fn device(&self, ordinal: u32) -> Result<Device, BackingError> {
-        if ordinal >= self.devices {
-            let message = format!(
-                "device {ordinal} is not here: the CUDA driver shows this process {} of them, counted from 0; lower the \
-                 ordinal or widen CUDA_VISIBLE_DEVICES",
-                self.devices
-            );
-            return Err(BackingError::new(ErrorKind::Unavailable, message));
-        }
+        self.check_ordinal(ordinal)?;
         Device::open(self.calls, ordinal).map_err(|fault| {
             let kind = match fault.code {
                 code::DEVICE_UNAVAILABLE => ErrorKind::Unavailable,
@@ -86,7 +119,7 @@ fn refusal(calls: &Calls, fault: Fault) -> BackingError {
         }
         code::STUB_LIBRARY => {
             "the library is the toolkit's stub, which only serves to link: take its folder (…/lib64/stubs) out of \
-             LD_LIBRARY_PATH, or install the driver"
+             LD_LIBRARY_PATH, name the driver's libcuda.so.1 (option `driver`), or install it"
                 .to_owned()
         }
         code::SYSTEM_DRIVER_MISMATCH => {

@@ -21,6 +21,7 @@ pub(crate) mod code {
     pub(crate) const DEVICE_UNAVAILABLE: u32 = 46;
     pub(crate) const NO_DEVICE: u32 = 100;
     pub(crate) const INVALID_CONTEXT: u32 = 201;
+    pub(crate) const OPERATING_SYSTEM: u32 = 304;
     pub(crate) const CONTEXT_IS_DESTROYED: u32 = 709;
     pub(crate) const NOT_SUPPORTED: u32 = 801;
     pub(crate) const SYSTEM_DRIVER_MISMATCH: u32 = 803;
@@ -52,7 +53,7 @@ impl Fault {
         Self::new(call, code::INVALID_VALUE)
     }
 
-    /// Whether the driver refused the values of the call: of a copy, that its bytes are not mapped, or not to be written.
+    /// Whether the driver refused the values of the call: of an address, that nothing is mapped there.
     #[must_use]
     pub fn is_invalid_value(self) -> bool {
         self.code == code::INVALID_VALUE
@@ -68,7 +69,7 @@ impl Fault {
     ///
     /// | code | kind |
     /// |---|---|
-    /// | 2 from `cuMemAddressReserve` | [`AddressSpaceExhausted`](ErrorKind::AddressSpaceExhausted) |
+    /// | 1, 2 and 304 from `cuMemAddressReserve` | [`AddressSpaceExhausted`](ErrorKind::AddressSpaceExhausted) |
     /// | 2 | [`OutOfMemory`](ErrorKind::OutOfMemory) |
     /// | 4, 201, 709: the driver shut down, or the context ended under users | [`DeviceLost`](ErrorKind::DeviceLost) |
     /// | the sticky ones: 700 and its kin, 719, ECC, NVLink, 999 | [`DeviceLost`](ErrorKind::DeviceLost) |
@@ -77,11 +78,16 @@ impl Fault {
     ///
     /// 201 (`CUDA_ERROR_INVALID_CONTEXT`) can only mean that: every call is made with a context current that this
     /// library retains. 1 (`CUDA_ERROR_INVALID_VALUE`) is a mistake of the backing, which checks requests before it
-    /// calls: never the host's. 701, 703 to 708, 711 to 713 and 720 refuse one call and leave the context as it was.
+    /// calls: never the host's. Of a reservation that was checked only its size or its alignment can be what the driver has no
+    /// addresses for, and which of its codes it answers then isn't documented. 701, 703 to 708, 711 to 713 and 720 refuse one call and leave the context as it was.
     #[must_use]
     pub fn kind(self) -> ErrorKind {
         match self.code {
-            code::OUT_OF_MEMORY if self.call == "cuMemAddressReserve" => ErrorKind::AddressSpaceExhausted,
+            code::INVALID_VALUE | code::OUT_OF_MEMORY | code::OPERATING_SYSTEM
+                if self.call == "cuMemAddressReserve" =>
+            {
+                ErrorKind::AddressSpaceExhausted
+            }
             code::OUT_OF_MEMORY => ErrorKind::OutOfMemory,
             code::DEINITIALIZED | code::INVALID_CONTEXT | code::CONTEXT_IS_DESTROYED => ErrorKind::DeviceLost,
             code::NOT_SUPPORTED => ErrorKind::Unsupported,

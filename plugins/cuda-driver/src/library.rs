@@ -1,9 +1,10 @@
 //! Finds the driver's library and its functions: a path or nothing in, the table of functions out, or the refusal that
 //! says what was tried and what to install. Nothing is initialised here.
 //!
-//! Which library the process uses is settled once: cudarc's loader takes the first of its names that opens, and keeps
-//! it. A path is opened before it is asked, so that it finds that library under its name (its `SONAME`); a library
-//! whose name isn't one of those, and one that comes after another, are refused.
+//! A library at a path is used itself, through the handle that it was opened by. It has to be what the process finds by one
+//! of the driver's two names (its `SONAME`): an engine that looks for the driver must come to the same one. Without a path
+//! cudarc's loader takes the first of its names that opens, and keeps it: `libcuda.so` before `libcuda.so.1`, wherever they
+//! are.
 #![expect(unsafe_code, reason = "opens a library and looks its functions up")]
 
 use crate::sys::Calls;
@@ -23,23 +24,39 @@ const INSTALL: &str =
 /// not come between a program and its driver.
 const FLAGS: i32 = unix::RTLD_NOW | unix::RTLD_LOCAL;
 
+/// The names by which programs look for the driver: the first is that of the development files, and of the toolkit's stub.
+const NAMES: [&str; 2] = ["libcuda.so", "libcuda.so.1"];
+
+/// `RTLD_NOLOAD` of the C libraries of Linux: what isn't loaded is not found, dlopen(3).
+const ONLY_WHAT_IS_LOADED: i32 = 4;
+
 /// The functions of the driver.
 ///
 /// # Errors
 ///
-/// [`Unavailable`](ErrorKind::Unavailable): no library, a library that is no driver or lacks a symbol, another library
-/// than the one at that path.
+/// [`Unavailable`](ErrorKind::Unavailable): no library, a library that is no driver or lacks a symbol, one at a path that
+/// nobody would find by the driver's names.
 pub(crate) fn find(path: Option<&Path>) -> Result<Calls, BackingError> {
-    let wanted = path.map(open).transpose()?;
-    let calls = find_by_name(path)?;
-    match (wanted, path) {
-        (Some(wanted), Some(path)) if !wanted.is_same(&calls) => Err(unavailable(format!(
-            "{} is not the CUDA driver that this process uses; the one that is found by name came first, or this one's \
-             name (SONAME) is not libcuda.so or libcuda.so.1: name that path first, in a fresh process",
-            path.display()
-        ))),
-        _ => Ok(calls),
-    }
+    let Some(path) = path else { return find_by_name() };
+    let calls = open(path)?;
+    if NAMES.iter().any(|name| is_loaded_as(name, &calls)) { Ok(calls) } else { Err(another_came_first(path)) }
+}
+
+/// The refusal of a library beside another one.
+pub(crate) fn another_came_first(path: &Path) -> BackingError {
+    unavailable(format!(
+        "{} is not the CUDA driver that this process uses: another one was loaded first under its name, or this one's name \
+         (SONAME) is not libcuda.so or libcuda.so.1; name the driver's own file, for every backing, in a fresh process",
+        path.display()
+    ))
+}
+
+/// Whether what is loaded under a name is the library of these functions.
+fn is_loaded_as(name: &str, calls: &Calls) -> bool {
+    // SAFETY: nothing is loaded, so no code runs.
+    let Ok(library) = (unsafe { unix::Library::open(Some(name), FLAGS | ONLY_WHAT_IS_LOADED) }) else { return false };
+    // SAFETY: a library of the driver's name has its functions behind their names; they are compared, and not called.
+    unsafe { Calls::find(&Library::from(library)) }.is_ok_and(|loaded| loaded.is_same(calls))
 }
 
 /// Opens the library at a path, and keeps it for ever where it is a driver: another one would be closed again, so that
@@ -64,10 +81,10 @@ fn open(path: &Path) -> Result<Calls, BackingError> {
 }
 
 /// The library that cudarc's loader finds, or has found.
-fn find_by_name(path: Option<&Path>) -> Result<Calls, BackingError> {
+fn find_by_name() -> Result<Calls, BackingError> {
     // SAFETY: opening a library of one of the driver's names runs the driver's initialisers, which is what is wanted.
     if !unsafe { loader::is_culib_present() } {
-        return Err(absent(path));
+        return Err(absent());
     }
     // SAFETY: as above; a library of such a name was there just now, so this doesn't panic.
     let library = unsafe { loader::culib() };
@@ -76,20 +93,13 @@ fn find_by_name(path: Option<&Path>) -> Result<Calls, BackingError> {
         let version = version_of(library);
         unavailable(format!(
             "the CUDA driver lacks the symbol {symbol}{version}: it is older than CUDA 11.0, or a stub; update the \
-             NVIDIA driver"
+             NVIDIA driver, or name its own libcuda.so.1 (option `driver`)"
         ))
     })
 }
 
 /// No library of any of the driver's names.
-fn absent(path: Option<&Path>) -> BackingError {
-    if let Some(path) = path {
-        return unavailable(format!(
-            "{} is no CUDA driver by its name (SONAME), which has to be libcuda.so or libcuda.so.1; name the \
-             driver's own file",
-            path.display()
-        ));
-    }
+fn absent() -> BackingError {
     // SAFETY: as in `find_by_name`; it was not there just now.
     let why = match unsafe { unix::Library::open(Some("libcuda.so.1"), FLAGS) } {
         Ok(_) => "it appeared just now".to_owned(),

@@ -24,8 +24,15 @@ pub struct Reservation {
     ended: bool,
 }
 
+/// The addresses that a device shares with the host: a reservation of that many, or at a multiple of that, there can't be.
+const ADDRESSES: u64 = 1 << 47;
+
 impl Reservation {
     pub(crate) fn reserve(device: &Device, bytes: u64, align: u64) -> Result<Self, Fault> {
+        if bytes >= ADDRESSES || align >= ADDRESSES {
+            // What the driver answers to that isn't documented.
+            return Err(Fault::out_of_memory("cuMemAddressReserve"));
+        }
         let base = device.run(|calls| calls.reserve(bytes, align))?;
         Ok(Self { device: device.clone(), base, bytes, ended: false })
     }

@@ -21,11 +21,17 @@ impl Broken {
 
     /// The failure that the host acts on.
     pub(crate) fn into_error(self, what: &str) -> BackingError {
+        let advice = self.fault.advice();
+        self.into_advised(what, advice, RETRY)
+    }
+
+    /// The same, with what may help where everything is as before, and where something is left behind.
+    pub(crate) fn into_advised(self, what: &str, undone: &str, left: &str) -> BackingError {
         match self.undo {
-            None => self.fault.into_error(what, self.fault.advice()),
+            None => self.fault.into_error(what, undone),
             Some(undo) => {
                 let kind = broken_off(self.fault.kind(), undo.kind());
-                undo.into_error_of(kind, format!("{what}: {}; undoing it failed too", self.fault), RETRY)
+                undo.into_error_of(kind, format!("{what}: {}; undoing it failed too", self.fault), left)
             }
         }
     }

@@ -47,6 +47,13 @@ pub(crate) struct Part<H> {
     pub(crate) source: Range<u64>,
 }
 
+impl<H> Part<H> {
+    /// The end of the part that begins at a granule.
+    fn end(&self, start: u64) -> u64 {
+        start.saturating_add(self.source.end.saturating_sub(self.source.start))
+    }
+}
+
 /// Everything that is mapped in one region.
 #[derive(Debug)]
 pub(crate) struct Contents<H> {
@@ -96,6 +103,12 @@ impl<H> Contents<H> {
         u64::try_from(private.count()).is_ok_and(|count| count == range.end.saturating_sub(range.start))
     }
 
+    /// Whether everything in the range can be read: committed memory, and prefixes that are in use.
+    pub(crate) fn is_there(&self, range: &Range<u64>) -> bool {
+        let there = self.granules.range(range.clone()).filter(|(_, granule)| !granule.is_left());
+        u64::try_from(there.count()).is_ok_and(|count| count == range.end.saturating_sub(range.start))
+    }
+
     /// The part of a prefix that begins at a granule.
     pub(crate) fn part(&self, start: u64) -> Option<&Part<H>> {
         self.parts.get(&start)
@@ -142,8 +155,7 @@ impl<H> Contents<H> {
 
     /// Adds a part of a prefix where nothing is.
     pub(crate) fn insert_part(&mut self, start: u64, part: Part<H>) {
-        let end = start.saturating_add(part.source.end.saturating_sub(part.source.start));
-        self.granules.extend((start..end).map(|granule| (granule, Granule::Prefix)));
+        self.granules.extend((start..part.end(start)).map(|granule| (granule, Granule::Prefix)));
         self.parts.insert(start, part);
     }
 
@@ -153,6 +165,16 @@ impl<H> Contents<H> {
             self.granules.range_mut(range.clone()).filter(|(_, granule)| matches!(granule, Granule::Prefix))
         {
             *granule = Granule::FormerPrefix;
+            self.left = self.left.saturating_add(1);
+        }
+    }
+
+    /// What is committed in a range is in nobody's use from now on.
+    pub(crate) fn leave_private(&mut self, range: &Range<u64>) {
+        for granule in self.granules.range_mut(range.clone()).map(|(_, granule)| granule) {
+            let Granule::Private(handle) = granule else { continue };
+            *granule = Granule::Residue(handle.take());
+            self.private = self.private.saturating_sub(1);
             self.left = self.left.saturating_add(1);
         }
     }
@@ -190,135 +212,29 @@ impl<H> Contents<H> {
         removed
     }
 
-    /// Takes away the parts of prefixes that begin in a range, whose granules go with [`remove`](Self::remove).
-    pub(crate) fn remove_parts(&mut self, range: &Range<u64>) -> impl Iterator<Item = Arc<PrefixMemory<H>>> {
-        self.parts.extract_if(range.clone(), |_, _| true).map(|(_, part)| part.memory)
+    /// Takes the parts of prefixes away that lie in a range, whose granules go with [`remove`](Self::remove). What of them
+    /// lies beside the range stays, as parts for themselves.
+    pub(crate) fn remove_parts(&mut self, range: &Range<u64>) -> Vec<Arc<PrefixMemory<H>>> {
+        let before = self.parts.range(..range.start).next_back();
+        let reaching_in = before.filter(|(start, part)| part.end(**start) > range.start).map(|(start, _)| *start);
+        let inside = self.parts.range(range.clone()).map(|(start, _)| *start);
+        let starts: Vec<u64> = reaching_in.into_iter().chain(inside).collect();
+        starts.into_iter().filter_map(|start| self.cut(start, range)).collect()
+    }
+
+    /// Takes a range out of the part that begins at a granule.
+    fn cut(&mut self, start: u64, range: &Range<u64>) -> Option<Arc<PrefixMemory<H>>> {
+        let part = self.parts.remove(&start)?;
+        let (end, memory) = (part.end(start), part.memory);
+        let source_of = |granule: u64| part.source.start.saturating_add(granule.saturating_sub(start));
+        for rest in [start..range.start, range.end..end].into_iter().filter(|rest| !rest.is_empty()) {
+            let source = source_of(rest.start)..source_of(rest.end);
+            self.parts.insert(rest.start, Part { memory: Arc::clone(&memory), source });
+        }
+        Some(memory)
     }
 }
 
 #[cfg(test)]
 #[expect(clippy::arithmetic_side_effects, reason = "a test whose arithmetic overflows fails")]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    const HOLDER: HolderId = HolderId::new(7);
-    const GRANULES: u64 = 24;
-
-    #[derive(Clone, Debug)]
-    enum Step {
-        Private(Range<u64>),
-        Residue(Range<u64>),
-        Part(Range<u64>),
-        Leave(Range<u64>),
-        Remove(Range<u64>),
-    }
-
-    fn range() -> impl Strategy<Value = Range<u64>> {
-        (0..GRANULES, 1..6_u64).prop_map(|(start, granules)| start..(start + granules).min(GRANULES))
-    }
-
-    fn step() -> impl Strategy<Value = Step> {
-        prop_oneof![
-            3 => range().prop_map(Step::Private),
-            1 => range().prop_map(Step::Residue),
-            1 => range().prop_map(Step::Part),
-            1 => range().prop_map(Step::Leave),
-            3 => range().prop_map(Step::Remove),
-        ]
-    }
-
-    fn part(range: &Range<u64>) -> Part<u64> {
-        let memory = PrefixMemory { id: PrefixId::new(1), holder: HOLDER, handles: range.clone().collect() };
-        Part { memory: Arc::new(memory), source: 0..range.end - range.start }
-    }
-
-    /// What is at a granule, in the model.
-    #[derive(Clone, Copy, Debug, PartialEq)]
-    enum Is {
-        Private,
-        Residue,
-        Prefix,
-        Former,
-    }
-
-    type Model = BTreeMap<u64, Is>;
-
-    fn fill(model: &mut Model, range: &Range<u64>, is: Is) {
-        model.extend(range.clone().map(|granule| (granule, is)));
-    }
-
-    fn where_is(model: &Model, kinds: &[Is]) -> Vec<u64> {
-        model.iter().filter(|(_, is)| kinds.contains(is)).map(|(granule, _)| *granule).collect()
-    }
-
-    fn count(model: &Model, kinds: &[Is]) -> u64 {
-        u64::try_from(where_is(model, kinds).len()).unwrap()
-    }
-
-    /// Does a step to both. What is inserted where something is, no caller does.
-    fn apply(contents: &mut Contents<u64>, model: &mut Model, step: Step) {
-        match step {
-            Step::Private(range) | Step::Residue(range) | Step::Part(range)
-                if model.range(range.clone()).count() > 0 => {}
-            Step::Private(range) => {
-                contents.insert_private(range.start, range.clone());
-                fill(model, &range, Is::Private);
-            }
-            Step::Residue(range) => {
-                contents.insert_residue(range.start, range.clone());
-                fill(model, &range, Is::Residue);
-            }
-            Step::Part(range) => {
-                contents.insert_part(range.start, part(&range));
-                fill(model, &range, Is::Prefix);
-            }
-            Step::Leave(range) => {
-                contents.leave_prefixes(&range);
-                let prefixes = model.range_mut(range).filter(|(_, is)| **is == Is::Prefix);
-                prefixes.for_each(|(_, is)| *is = Is::Former);
-            }
-            Step::Remove(range) => {
-                let removed = model.extract_if(range.clone(), |_, _| true).filter_map(|(granule, is)| match is {
-                    Is::Private => Some((granule, HOLDER)),
-                    Is::Residue => Some((granule, HolderId::NOBODY)),
-                    Is::Prefix | Is::Former => None,
-                });
-                let removed: Vec<_> = removed.collect();
-                assert_eq!(contents.remove(&range, HOLDER), removed);
-            }
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn the_books_agree_with_a_model(steps in prop::collection::vec(step(), 0..60)) {
-            let (mut contents, mut model) = (Contents::default(), Model::new());
-            for step in steps {
-                apply(&mut contents, &mut model, step);
-                prop_assert_eq!(contents.private_granules(), count(&model, &[Is::Private]));
-                prop_assert_eq!(contents.left, count(&model, &[Is::Residue, Is::Former]));
-                prop_assert_eq!(contents.owned_granules(), count(&model, &[Is::Private, Is::Residue]));
-                let granules = |runs: Vec<Range<u64>>| runs.into_iter().flatten().collect::<Vec<_>>();
-                prop_assert_eq!(granules(contents.runs_left()), where_is(&model, &[Is::Residue, Is::Former]));
-                prop_assert_eq!(granules(contents.runs()), model.keys().copied().collect::<Vec<_>>());
-                for start in 0..GRANULES {
-                    let range = start..start + 3;
-                    let all = |kinds: &[Is]| model.range(range.clone()).all(|(_, is)| kinds.contains(is));
-                    let is_full = model.range(range.clone()).count() == 3;
-                    prop_assert_eq!(contents.is_private(&range), is_full && all(&[Is::Private]));
-                    prop_assert_eq!(contents.is_free(&range), all(&[Is::Residue, Is::Former]));
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn handles_that_are_shared_leave_their_granules_mapped() {
-        let mut contents = Contents::default();
-        contents.insert_private(0, 0..3);
-        assert_eq!(contents.take_handles(), [0, 1, 2]);
-        assert_eq!((contents.private_granules(), contents.runs().first()), (3, Some(&(0..3))));
-        assert_eq!(contents.remove(&(0..3), HOLDER), []);
-    }
-}
+mod tests;

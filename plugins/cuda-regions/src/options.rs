@@ -68,7 +68,7 @@ impl DeviceOptions {
             return Err(BackingError::new(ErrorKind::Unavailable, message));
         }
         for peer in &self.peers {
-            self.check_peer(&driver, &device, *peer)?;
+            self.check_peer(&driver, *peer)?;
         }
         let properties = Properties::of_device(self.device);
         let granularity = device.granularity(properties).map_err(ask("the device does not tell its granularity"))?;
@@ -125,13 +125,11 @@ impl DeviceOptions {
         })
     }
 
-    fn check_peer(&self, driver: &Driver, device: &Device, peer: u32) -> Result<(), BackingError> {
-        let refuse = |why: String| BackingError::invalid(format!("option `peers` refused: {why}; leave it out"));
-        let other = driver.device(peer)?;
-        match other.can_reach(device) {
-            Ok(true) => Ok(()),
-            Ok(false) => Err(refuse(format!("device {peer} can't reach device {}", self.device))),
-            Err(fault) => Err(fault.into_error(format!("device {peer} does not tell whom it reaches"), "leave it out")),
+    fn check_peer(&self, driver: &Driver, peer: u32) -> Result<(), BackingError> {
+        if driver.can_reach(peer, self.device)? {
+            return Ok(());
         }
+        let why = format!("device {peer} can't reach device {}", self.device);
+        Err(BackingError::invalid(format!("option `peers` refused: {why}; leave it out")))
     }
 }

@@ -1,7 +1,7 @@
 //! Prefixes: memory that is owned once, written through one window, and then mapped read-only into many regions.
 
 use crate::contents::PrefixMemory;
-use crate::region::{Region, Returns, Wanted};
+use crate::region::{Region, Returns, Wanted, Writing};
 use crate::regions::{DeviceRegions, Unfilled};
 use leasehold_cuda_driver::PhysicalHandle;
 use leasehold_plugin_api::toolkit::{Lockable, request};
@@ -19,13 +19,6 @@ pub(crate) struct LivePrefix {
 struct State {
     /// `None` once the handle is given back.
     memory: Option<Arc<PrefixMemory<PhysicalHandle>>>,
-    writing: Writing,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Writing {
-    Open,
-    Ended,
 }
 
 impl LivePrefix {
@@ -62,7 +55,7 @@ impl DeviceRegions {
         let base = window.base();
         let handles = window.open().map(|mut open| open.share_handles());
         let memory = handles.map(|handles| Arc::new(PrefixMemory { id, holder, handles }));
-        let state = Mutex::new(State { memory, writing: Writing::Open });
+        let state = Mutex::new(State { memory });
         // What is left of a failure is found by its id, to be released.
         if let Err(prefix) = self.prefixes.insert(id, LivePrefix { window, state }) {
             self.close(&prefix.window);
@@ -73,17 +66,23 @@ impl DeviceRegions {
     }
 
     /// Ends all writing once everything that writes has completed: before that, a second mapping of the same memory need not
-    /// show what was written.
+    /// show what was written. Where it fails half-way, and writing can't be let on either, sealing it again may succeed.
     pub(crate) fn seal(&self, id: PrefixId) -> Result<(), BackingError> {
         let prefix = self.prefixes.find(id).ok_or_else(|| BackingError::unknown_id(id))?;
-        let mut state = prefix.lock();
-        if state.writing == Writing::Ended {
+        // Held throughout: of two who seal it one is refused.
+        let _state = prefix.lock();
+        if prefix.window.writing() == Writing::Ended {
             return Err(BackingError::new(ErrorKind::WrongState, format!("{id}: is sealed already; seal it once")));
         }
         let sealed = prefix.window.seal();
         let sealed = sealed.ok_or_else(|| BackingError::unknown_id(id))?;
-        sealed.map_err(|fault| fault.into_error(format!("{id}: not sealed"), "it stays writable; try again"))?;
-        state.writing = Writing::Ended;
+        sealed.map_err(|broken| {
+            broken.into_advised(
+                &format!("{id}: not sealed"),
+                "it is as it was; try again",
+                "write to none of it; release it",
+            )
+        })?;
         Ok(())
     }
 
@@ -96,7 +95,7 @@ impl DeviceRegions {
     pub(crate) fn sealed_memory(&self, id: PrefixId) -> Result<Arc<PrefixMemory<PhysicalHandle>>, BackingError> {
         let prefix = self.prefixes.find(id).ok_or_else(|| BackingError::unknown_id(id))?;
         let state = prefix.lock();
-        if state.writing == Writing::Open {
+        if prefix.window.writing() != Writing::Ended {
             return Err(BackingError::new(ErrorKind::WrongState, format!("{id}: is not sealed; seal it, then map it")));
         }
         state.memory.clone().ok_or_else(|| BackingError::unknown_id(id))

@@ -1,9 +1,12 @@
 //! One region: its reservation, what is mapped in it, and its end.
 
 mod open;
+mod unmapping;
 
 pub(crate) use open::OpenRegion;
+pub(crate) use unmapping::Stuck;
 
+use crate::broken::Broken;
 use crate::contents::{Contents, PrefixMemory};
 use crate::options::DeviceSetting;
 use crate::source::{HandleRelease, Need, Piece, Returned};
@@ -40,7 +43,34 @@ struct State {
     space: Option<Reservation>,
     contents: Contents<PhysicalHandle>,
     under_way: UnderWay,
+    writing: Writing,
     life: Life,
+}
+
+/// Whether what is committed may be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Writing {
+    Open,
+    /// Ending it failed half-way: some of it may be read-only.
+    InDoubt,
+    Ended,
+}
+
+/// What a copy does with a range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wish {
+    Read,
+    Write,
+}
+
+/// Why a copy was not made, or not as a whole.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Uncopied {
+    /// Some of the bytes are not there.
+    NotCommitted,
+    /// Some of them are sealed.
+    Sealed,
+    Failed(Fault),
 }
 
 /// What was begun on the device and nobody has waited for yet: it must end before anything is unmapped.
@@ -64,6 +94,13 @@ pub(crate) struct Returns {
     pub(crate) memories: Vec<Arc<PrefixMemory<PhysicalHandle>>>,
 }
 
+impl Returns {
+    pub(crate) fn append(&mut self, mut other: Self) {
+        self.handles.append(&mut other.handles);
+        self.memories.append(&mut other.memories);
+    }
+}
+
 impl Region {
     /// Takes address space; nothing is mapped.
     pub(crate) fn reserve(
@@ -81,6 +118,7 @@ impl Region {
             space: Some(space),
             contents: Contents::default(),
             under_way: UnderWay::default(),
+            writing: Writing::Open,
             life: Life::Open,
         };
         Ok(Self { base, wanted, granule, ordinals, handle_release, state: Mutex::new(state) })
@@ -117,23 +155,53 @@ impl Region {
         self.lock().space.is_some()
     }
 
-    /// Lets nobody write any more, once all work on the device is done; `None` once the addresses are given back.
-    pub(crate) fn seal(&self) -> Option<Result<(), Fault>> {
-        let state = self.lock();
-        state.space.as_ref().map(|space| {
-            let _bound = space.device().bind()?;
-            space.device().wait_for_all()?;
-            space.set_access(0, space.bytes(), &self.grants(Access::ReadOnly))
-        })
+    /// Lets nobody write any more, once all work on the device is done, or leaves all of it writable; `None` once the
+    /// addresses are given back.
+    pub(crate) fn seal(&self) -> Option<Result<(), Broken>> {
+        let mut state = self.lock();
+        let outcome = state.space.as_ref().map(|space| self.end_writing(space))?;
+        match &outcome {
+            Ok(()) => state.writing = Writing::Ended,
+            Err(broken) if broken.undo.is_some() => state.writing = Writing::InDoubt,
+            Err(_) => {}
+        }
+        Some(outcome)
     }
 
-    /// Copies or fills something at the addresses, committed or not: the driver refuses what is not mapped. `None` once the
-    /// addresses are given back.
-    pub(crate) fn copy(&self, act: impl FnOnce(&Reservation) -> Result<(), Fault>) -> Option<Result<(), Fault>> {
+    fn end_writing(&self, space: &Reservation) -> Result<(), Broken> {
+        let _bound = space.device().bind().map_err(Broken::undone)?;
+        space.device().wait_for_all().map_err(Broken::undone)?;
+        let set = |access| space.set_access(0, space.bytes(), &self.grants(access));
+        // Nothing says that a call which fails changed no part of the range.
+        set(Access::ReadOnly).map_err(|fault| Broken { fault, undo: set(Access::ReadWrite).err() })
+    }
+
+    /// Whether what is committed may be written.
+    pub(crate) fn writing(&self) -> Writing {
+        self.lock().writing
+    }
+
+    /// Copies or fills some of its bytes, from an offset on, which are there, and to be written if it writes. `None` once its
+    /// release has begun.
+    pub(crate) fn copy(
+        &self,
+        (offset, bytes): (u64, u64),
+        wish: Wish,
+        act: impl FnOnce(&Reservation) -> Result<(), Fault>,
+    ) -> Option<Result<(), Uncopied>> {
         let mut state = self.lock();
-        let outcome = state.space.as_ref().map(act);
-        state.under_way.copies |= outcome.as_ref().is_some_and(Result::is_err);
-        outcome
+        let space = state.space.as_ref().filter(|_| state.life == Life::Open)?;
+        let granule = self.granule.max(1);
+        let range = offset.div_euclid(granule)..offset.saturating_add(bytes).div_ceil(granule);
+        if !state.contents.is_there(&range) {
+            return Some(Err(Uncopied::NotCommitted));
+        }
+        if wish == Wish::Write && !(state.writing == Writing::Open && state.contents.is_private(&range)) {
+            return Some(Err(Uncopied::Sealed));
+        }
+        let outcome = act(space);
+        state.under_way.copies |= outcome.is_err();
+        Some(outcome.map_err(Uncopied::Failed))
     }
 
     /// Keeps what was made for it, that nothing maps, and that could not be given back.
@@ -186,6 +254,7 @@ impl State {
             .runs()
             .into_iter()
             .try_for_each(|run| self.unmap_run(region, &run, region.handle_release, returns))
+            .map_err(|stuck| stuck.fault)
     }
 
     fn clear_debts(&mut self) -> Result<(), Fault> {
@@ -212,30 +281,33 @@ impl State {
         Ok(())
     }
 
-    /// Unmaps a run of granules in one call, and takes out what was there. A failure changes nothing that anybody sees.
+    /// Unmaps a run of granules, all of them mapped, and takes out what was there. Where the driver refuses, what is gone is
+    /// taken out, and the rest is as it was.
     fn unmap_run(
         &mut self,
         region: &Region,
         run: &Range<u64>,
         handle_release: HandleRelease,
         returns: &mut Returns,
-    ) -> Result<(), Fault> {
-        self.finish_work()?;
-        let Some(space) = &self.space else { return Err(ended("cuMemUnmap")) };
+    ) -> Result<(), Stuck> {
+        self.finish_work().map_err(|fault| Stuck::whole(fault, run))?;
+        let Some(space) = &self.space else { return Err(Stuck::whole(ended("cuMemUnmap"), run)) };
         if handle_release == HandleRelease::BeforeUnmapping {
             for held in self.contents.handles_in(run) {
                 let Some(handle) = held.take() else { continue };
                 if let Err((handle, fault)) = handle.close() {
                     *held = Some(handle);
-                    return Err(fault);
+                    return Err(Stuck::whole(fault, run));
                 }
             }
         }
-        let granules = run.end.saturating_sub(run.start);
-        space.unmap(run.start.saturating_mul(region.granule), granules.saturating_mul(region.granule))?;
-        returns.memories.extend(self.contents.remove_parts(run));
-        let removed = self.contents.remove(run, region.wanted.holder).into_iter();
-        returns.handles.extend(removed.map(|(handle, holder)| Returned { handle, holder }));
-        Ok(())
+        let outcome = unmapping::unmap(space, region.granule, run);
+        let gone = outcome.as_ref().map_or_else(|stuck| &*stuck.gone, |()| std::slice::from_ref(run));
+        for run in gone {
+            returns.memories.extend(self.contents.remove_parts(run));
+            let removed = self.contents.remove(run, region.wanted.holder).into_iter();
+            returns.handles.extend(removed.map(|(handle, holder)| Returned { handle, holder }));
+        }
+        outcome
     }
 }

@@ -3,7 +3,7 @@
 use crate::broken::broken_off;
 use crate::options::DeviceSetting;
 use crate::prefix::LivePrefix;
-use crate::region::{Region, Returns, Wanted};
+use crate::region::{Region, Returns, Uncopied, Wanted, Wish};
 use crate::source::{Returned, Source, Supply};
 use leasehold_cuda_driver::{Device, Fault, Reservation};
 use leasehold_plugin_api::toolkit::{Lockable, LockedParts, Table, request};
@@ -186,18 +186,18 @@ impl DeviceRegions {
     /// Copies device memory out.
     pub(crate) fn read(&self, from: Address, into: &mut [u8]) -> Result<(), BackingError> {
         let bytes = u64::try_from(into.len()).unwrap_or(u64::MAX);
-        self.copy(from, bytes, |space, offset| space.span(offset, bytes)?.read(into))
+        self.copy(from, bytes, Wish::Read, |space, offset| space.span(offset, bytes)?.read(into))
     }
 
     /// Copies device memory in.
     pub(crate) fn write(&self, to: Address, bytes: &[u8]) -> Result<(), BackingError> {
         let length = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
-        self.copy(to, length, |space, offset| space.span(offset, length)?.write(bytes))
+        self.copy(to, length, Wish::Write, |space, offset| space.span(offset, length)?.write(bytes))
     }
 
     /// Sets device memory.
     pub(crate) fn fill(&self, to: Address, bytes: u64, value: u8) -> Result<(), BackingError> {
-        self.copy(to, bytes, |space, offset| space.span(offset, bytes)?.fill(value))
+        self.copy(to, bytes, Wish::Write, |space, offset| space.span(offset, bytes)?.fill(value))
     }
 
     /// Copies or fills some bytes of whichever region has them. No lock but the region's is held meanwhile.
@@ -205,6 +205,7 @@ impl DeviceRegions {
         &self,
         address: Address,
         bytes: u64,
+        wish: Wish,
         act: impl FnOnce(&Reservation, u64) -> Result<(), Fault>,
     ) -> Result<(), BackingError> {
         if bytes == 0 {
@@ -214,11 +215,11 @@ impl DeviceRegions {
         // A region that was released may still be in the table, and another one may have its addresses by now.
         let regions = self.regions.all_where(holds).into_iter().chain(self.allocations.all_where(holds));
         if let Some(region) = regions.into_iter().find(|region| region.has_space()) {
-            return copy_in_region(&region, address, bytes, act);
+            return copy_in_region(&region, address, bytes, wish, act);
         }
         let prefixes = self.prefixes.all_where(|prefix| holds(&prefix.window));
         let prefix = prefixes.into_iter().find(|prefix| prefix.window.has_space());
-        copy_in_region(&prefix.ok_or_else(|| nowhere(address, bytes))?.window, address, bytes, act)
+        copy_in_region(&prefix.ok_or_else(|| nowhere(address, bytes))?.window, address, bytes, wish, act)
     }
 }
 
@@ -243,17 +244,19 @@ fn copy_in_region(
     region: &Region,
     address: Address,
     bytes: u64,
+    wish: Wish,
     act: impl FnOnce(&Reservation, u64) -> Result<(), Fault>,
 ) -> Result<(), BackingError> {
     let offset = region.offset_of(address, bytes).ok_or_else(|| nowhere(address, bytes))?;
-    let outcome = region.copy(|space| act(space, offset)).ok_or_else(|| nowhere(address, bytes))?;
-    outcome.map_err(|fault| {
-        let what = format!("{bytes} bytes at {address} not copied, or not all of them");
-        if !fault.is_invalid_value() {
-            return fault.into_error(what, fault.advice());
+    let outcome = region.copy((offset, bytes), wish, |space| act(space, offset));
+    let refuse = |kind, why: &str| BackingError::new(kind, format!("{bytes} bytes at {address} not copied: {why}"));
+    outcome.ok_or_else(|| nowhere(address, bytes))?.map_err(|uncopied| match uncopied {
+        Uncopied::NotCommitted => refuse(ErrorKind::NotCommitted, "not all are committed; name bytes that are"),
+        Uncopied::Sealed => refuse(ErrorKind::WrongState, "some are sealed, or may be; write only to what is not"),
+        Uncopied::Failed(fault) => {
+            let what = format!("{bytes} bytes at {address} not copied, or not all of them");
+            fault.into_error(what, fault.advice())
         }
-        let advice = "name bytes that are committed, and write to none that are sealed";
-        fault.into_error_of(ErrorKind::InvalidRequest, what, advice)
     })
 }
 

@@ -41,13 +41,14 @@ impl Fault {
         Self { call, errno }
     }
 
+    /// The codes of what ran out: memory, mappings or what is locked; the process's or the machine's open files; the size
+    /// that a file may have; room in a file system.
+    const SCARCE: [Errno; 6] = [Errno::NOMEM, Errno::AGAIN, Errno::MFILE, Errno::NFILE, Errno::FBIG, Errno::NOSPC];
+
     /// The failure that the host acts on: `scarce` when the kernel ran out of something, else internal.
     #[must_use]
     pub fn into_error(self, scarce: ErrorKind, what: impl fmt::Display, advice: &str) -> BackingError {
-        let kind = match self.errno {
-            Errno::NOMEM | Errno::AGAIN => scarce,
-            _ => ErrorKind::Internal,
-        };
+        let kind = if Self::SCARCE.contains(&self.errno) { scarce } else { ErrorKind::Internal };
         BackingError::new(kind, format!("{what}: {self}; {advice}"))
             .with_native_code(i64::from(self.errno.raw_os_error()))
     }
@@ -78,6 +79,10 @@ mod tests {
         assert_eq!(scarce.kind(), ErrorKind::OutOfMemory);
         assert_eq!(scarce.native_code(), Some(12));
         assert_eq!(scarce.message(), "commit: mprotect failed: ENOMEM (12); free some");
+        for errno in [Errno::MFILE, Errno::NFILE, Errno::FBIG, Errno::NOSPC] {
+            let scarce = Fault::new("memfd_create", errno).into_error(ErrorKind::OutOfMemory, "commit", "free some");
+            assert_eq!(scarce.kind(), ErrorKind::OutOfMemory, "{errno:?}");
+        }
         let wrong = Fault::new("mprotect", Errno::INVAL).into_error(ErrorKind::OutOfMemory, "commit", "report it");
         assert_eq!(wrong.kind(), ErrorKind::Internal);
     }

@@ -12,7 +12,7 @@ use crate::supply::{Piece, Supply, frames_in};
 use leasehold_host_memory::Fault;
 use leasehold_plugin_api::{BackingError, ErrorKind, HolderId, MemoryRole};
 
-const SCARCE_FRAMES: &str = "free memory, or raise the number of open files (ulimit -n)";
+const SCARCE_FRAMES: &str = "free memory, or let the process have more files or larger ones (ulimit -n, -f)";
 
 /// The most runs of parked frames, beside those that continue a region, that serve one need as they are.
 const MOST_RUNS: usize = 4;

@@ -16,8 +16,8 @@
 //! mappings of one handle are the same bytes. Fresh memory reads as 0xD1, since nobody promises zeroes.
 //!
 //! A rule that the documentation states is answered with its code. What the documentation leaves undefined (a dead
-//! handle, a second release) is answered with a code too, and kept in the books as a *violation*, so that a test can
-//! say that there was none. Work is done when a call returns: there are no streams but the default ones.
+//! handle, a second release, a copy to what is not mapped or not to be written) is answered with a code too, and kept in
+//! the books as a *violation*, so that a test can say that there was none. Work is done when a call returns: there are no streams but the default ones.
 //!
 //! Stricter than the documentation: every call on memory wants a current context, also those whose documented codes
 //! don't list `CUDA_ERROR_INVALID_CONTEXT`.

@@ -1,12 +1,31 @@
-//! Failures that a test planned: which call, the how-manieth from now, with which code, once or from then on.
+//! Failures that a test planned: which call, the how-manieth from now, with which code, once or from then on, and how
+//! much of its effect it has before.
 
-use crate::codes::Code;
+use crate::codes::{Answer, Code};
 
 /// Whether a planned failure goes away after it struck.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lasting {
     Once,
     ForEver,
+}
+
+/// How much of its effect a call has that fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Extent {
+    Nothing,
+    /// What it does to the first half of the mappings in its range.
+    Half,
+}
+
+/// The functions that can fail half-way: they act on many mappings in one call.
+const DIVISIBLE: [&str; 2] = ["cuMemUnmap", "cuMemSetAccess"];
+
+/// A call that has to fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Strike {
+    pub(crate) code: Code,
+    pub(crate) extent: Extent,
 }
 
 #[derive(Debug)]
@@ -16,7 +35,7 @@ struct Plan {
     /// Calls until it strikes; 1 is the next.
     remaining: u64,
     lasting: Lasting,
-    code: Code,
+    strike: Strike,
 }
 
 impl Plan {
@@ -33,9 +52,22 @@ impl Plan {
 pub(crate) struct Plans(Vec<Plan>);
 
 impl Plans {
-    /// Plans one. `nth` counts from 1.
+    /// Plans one that does nothing. `nth` counts from 1.
     pub(crate) fn add(&mut self, function: &str, nth: u64, lasting: Lasting, code: Code) {
-        self.0.push(Plan { function: function.to_owned(), remaining: nth.max(1), lasting, code });
+        self.push(function, nth, lasting, Strike { code, extent: Extent::Nothing });
+    }
+
+    /// Plans one that does a half: of a function that can.
+    pub(crate) fn add_halfway(&mut self, function: &str, nth: u64, lasting: Lasting, code: Code) -> Answer<()> {
+        if !DIVISIBLE.contains(&function) {
+            return Err(Code::INVALID_VALUE);
+        }
+        self.push(function, nth, lasting, Strike { code, extent: Extent::Half });
+        Ok(())
+    }
+
+    fn push(&mut self, function: &str, nth: u64, lasting: Lasting, strike: Strike) {
+        self.0.push(Plan { function: function.to_owned(), remaining: nth.max(1), lasting, strike });
     }
 
     /// What a text plans: a function, the how-manieth call and a code, for once.
@@ -53,9 +85,8 @@ impl Plans {
         self.0.clear();
     }
 
-    /// Counts a call down, and answers the code that it has to fail with. Where two plans strike at once the older one
-    /// decides.
-    pub(crate) fn strike(&mut self, function: &str) -> Option<Code> {
+    /// Counts a call down, and answers how it has to fail. Where two plans strike at once the older one decides.
+    pub(crate) fn strike(&mut self, function: &str) -> Option<Strike> {
         let mut struck = None;
         self.0.retain_mut(|plan| {
             if !plan.matches(function) {
@@ -65,7 +96,7 @@ impl Plans {
                 plan.remaining -= 1;
                 return true;
             }
-            struck = struck.or(Some(plan.code));
+            struck = struck.or(Some(plan.strike));
             plan.lasting == Lasting::ForEver
         });
         struck

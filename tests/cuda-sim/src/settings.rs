@@ -24,6 +24,8 @@ pub(crate) struct Settings {
     pub(crate) read_only: bool,
     /// How much address space may be reserved.
     pub(crate) address_space: u64,
+    /// What a reservation is answered that there are no addresses for.
+    pub(crate) address_refusal: Code,
     pub(crate) fresh: u8,
     /// As `cuDriverGetVersion` tells it: 1000 × major + 10 × minor.
     pub(crate) version: i32,
@@ -53,6 +55,7 @@ impl Settings {
             rdma_granularity: granularity,
             read_only: true,
             address_space: 1 << 47,
+            address_refusal: Code::OUT_OF_MEMORY,
             fresh: FRESH,
             version: 12_080,
             virtual_memory: true,
@@ -72,6 +75,7 @@ impl Settings {
             "rdma_granularity" if value.is_power_of_two() => self.rdma_granularity = value,
             "read_only" => self.read_only = value != 0,
             "address_space" => self.address_space = value,
+            "address_refusal" => self.address_refusal = Code(u32::try_from(value).map_err(|_| Code::INVALID_VALUE)?),
             "fresh" => self.fresh = u8::try_from(value).map_err(|_| Code::INVALID_VALUE)?,
             "version" => self.version = i32::try_from(value).map_err(|_| Code::INVALID_VALUE)?,
             "virtual_memory" => self.virtual_memory = value != 0,

@@ -4,7 +4,7 @@ use crate::books::Calls;
 use crate::codes::{Answer, Code};
 use crate::contexts::{self, ContextId, Contexts, Unusable};
 use crate::memory::{Memory, Wish};
-use crate::plans::Plans;
+use crate::plans::{Extent, Plans};
 use crate::settings::Settings;
 use crate::streams::{self, Queue, StreamId, Streams, Touched};
 
@@ -53,8 +53,9 @@ impl Simulation {
         act: impl FnOnce(&mut Self, i32) -> Answer<T>,
     ) -> Answer<T> {
         self.calls.count(function);
-        if let Some(code) = self.plans.strike(function) {
-            return Err(code);
+        let strike = self.plans.strike(function);
+        if let Some(strike) = strike.filter(|strike| strike.extent == Extent::Nothing) {
+            return Err(strike.code);
         }
         if need != Need::Nothing && !self.initialised {
             return Err(Code::NOT_INITIALIZED);
@@ -64,7 +65,13 @@ impl Simulation {
             return Err(Code::STREAM_CAPTURE_UNSUPPORTED);
         }
         let device = if need == Need::Context { self.current_device(function)? } else { -1 };
-        act(self, device)
+        self.memory.halves = strike.is_some();
+        let outcome = act(self, device);
+        self.memory.halves = false;
+        match strike {
+            Some(strike) => outcome.and(Err(strike.code)),
+            None => outcome,
+        }
     }
 
     /// What a stream is to this thread. A dead stream is undefined; one of another context is refused; the legacy stream

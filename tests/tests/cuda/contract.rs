@@ -41,3 +41,15 @@ fn cuda_pool_conforms() {
     }
     simulator.finish();
 }
+
+/// What a driver answers to a reservation that there are no addresses for isn't documented: the backings answer the same.
+#[test]
+fn both_conform_whatever_the_driver_answers_where_there_are_no_addresses() {
+    for refusal in [1, 304] {
+        let simulator = simulator();
+        simulator.set("address_refusal", refusal);
+        conforming("cuda-vmm", "leasehold_cuda_vmm", "", &[CUDA_VMM_LACKS]);
+        conforming("cuda-pool", "leasehold_cuda_pool", "", &[]);
+        simulator.finish();
+    }
+}

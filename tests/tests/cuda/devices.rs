@@ -3,7 +3,7 @@
 use super::setup::{LIMIT, NAMES, UNIT, host, host_with, options, simulator};
 use leasehold::{BackingHandle, BufferSet, BufferSpec, Domain, ErrorKind, HolderId, Host, PrefixSpec};
 use leasehold_plugin_api::{self as api, Address, BackingRegistration, HostServices, OptionValue, Options};
-use leasehold_tests::cuda::{Simulator, Touch};
+use leasehold_tests::cuda::{Lasting, Simulator, Touch};
 use leasehold_tests::fault::creator;
 use leasehold_tests::is_all;
 use std::sync::mpsc;
@@ -239,6 +239,25 @@ fn refusal(name: &'static str, options: Options) -> api::BackingError {
     let host = builder.with_backing("refused", create).load().unwrap();
     let error = receiver.recv().unwrap();
     error.unwrap_or_else(|| panic!("{name} is made: {:?}", host.backings()))
+}
+
+/// A context takes memory of its device: a peer without room for one took the backing out of service.
+#[test]
+fn asking_whether_a_peer_reaches_a_device_makes_no_context_there() {
+    let simulator = simulator();
+    for name in NAMES {
+        let before = simulator.books();
+        let (host, backing) = host_with(name, options(&[]).with("peers", integers(&[1])));
+        let books = simulator.books();
+        let made = |function| books.count(function) - before.count(function);
+        assert_eq!((made("cuDevicePrimaryCtxRetain"), made("cuDeviceCanAccessPeer")), (1, 1), "{name}");
+        assert_eq!(books.devices[1].context_retains, 0, "{name}");
+        drop((backing, host));
+        simulator.plan("cuDeviceCanAccessPeer", 1, Lasting::Once, 101);
+        let error = refusal(name, options(&[]).with("peers", integers(&[1])));
+        assert!(error.message().contains("device 1 does not tell whether it reaches device 0"), "{name}: {error}");
+    }
+    simulator.finish();
 }
 
 #[test]

@@ -5,9 +5,11 @@
 //! failed works the next time, with the right bytes, and in the end nothing is left.
 //!
 //! * `world`: the scenario.
+//! * `halfway`: calls that stop in the middle.
 //! * `lost`: the device is lost, or its context is gone.
 //! * `scarce`: memory and address space run out; prefixes of others.
 
+mod halfway;
 mod lost;
 mod scarce;
 mod world;
@@ -27,6 +29,24 @@ struct Plan {
     nth: u64,
     lasting: Lasting,
     code: u32,
+    extent: Extent,
+}
+
+/// How much of its effect a call has that fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Extent {
+    Nothing,
+    /// On the first half of its mappings.
+    Half,
+}
+
+impl Extent {
+    fn plan(self, simulator: &Simulator, function: &str, nth: u64, lasting: Lasting, code: u32) {
+        match self {
+            Extent::Nothing => simulator.plan(function, nth, lasting, code),
+            Extent::Half => simulator.plan_halfway(function, nth, lasting, code),
+        }
+    }
 }
 
 fn start() -> Simulator {
@@ -60,7 +80,8 @@ fn plans(simulator: &Simulator, name: &'static str, failures: &[(Lasting, u32)])
         for (function, count) in calls {
             for nth in 1..=count {
                 for &(lasting, code) in failures {
-                    plans.push(Plan { step, function: function.clone(), nth, lasting, code });
+                    let extent = Extent::Nothing;
+                    plans.push(Plan { step, function: function.clone(), nth, lasting, code, extent });
                 }
             }
         }
@@ -69,7 +90,7 @@ fn plans(simulator: &Simulator, name: &'static str, failures: &[(Lasting, u32)])
 }
 
 /// Has each failure strike, in a world that is run up to it; those that leave everything as it was share one.
-fn survive(simulator: &Simulator, name: &'static str, plans: &[Plan], second: Option<&str>) {
+fn survive(simulator: &Simulator, name: &'static str, plans: &[Plan], second: Option<(&str, Extent)>) {
     let mut plans = plans.iter().peekable();
     while plans.peek().is_some() {
         let mut last = None;
@@ -119,11 +140,11 @@ enum Left {
 }
 
 /// Fails a step, and looks at what that left; then the driver is well again.
-fn fail(world: &mut World<'_>, step: Step, plan: &Plan, second: Option<&str>) -> Left {
+fn fail(world: &mut World<'_>, step: Step, plan: &Plan, second: Option<(&str, Extent)>) -> Left {
     let before = world.observe();
-    world.simulator.plan(&plan.function, plan.nth, plan.lasting, plan.code);
-    if let Some(second) = second {
-        world.simulator.plan(second, 1, Lasting::ForEver, plan.code);
+    plan.extent.plan(world.simulator, &plan.function, plan.nth, plan.lasting, plan.code);
+    if let Some((second, extent)) = second {
+        extent.plan(world.simulator, second, 1, Lasting::ForEver, plan.code);
     }
     let outcome = world.run(step);
     let after = world.observe();
@@ -131,7 +152,10 @@ fn fail(world: &mut World<'_>, step: Step, plan: &Plan, second: Option<&str>) ->
     let Err(error) = outcome else {
         // No error to see: nobody can be told, or it was made good by parking what could not be given back.
         let silent = ["cuCtxGetCurrent", "cuCtxSetCurrent", "cuThreadExchangeStreamCaptureMode", "cuMemRelease"];
-        assert!(second.is_some() || silent.contains(&plan.function.as_str()), "{step:?}: no failure was told");
+        // What is not unmapped in one call is unmapped mapping by mapping.
+        let is_made_good = plan.function == "cuMemUnmap" && plan.lasting == Lasting::Once;
+        let is_silent = silent.contains(&plan.function.as_str()) || is_made_good;
+        assert!(second.is_some() || is_silent, "{step:?}: no failure was told");
         return Left::Done;
     };
     assert_eq!(error.backing_error().and_then(api::BackingError::native_code), Some(i64::from(plan.code)), "{error}");
@@ -159,14 +183,17 @@ fn fail(world: &mut World<'_>, step: Step, plan: &Plan, second: Option<&str>) ->
 fn kinds(step: Step, code: u32) -> Vec<ErrorKind> {
     match code {
         _ if step.closes() => vec![ErrorKind::NotReleased],
+        1 => vec![ErrorKind::AddressSpaceExhausted, ErrorKind::Backing],
         2 => vec![ErrorKind::OutOfMemory, ErrorKind::AddressSpaceExhausted, ErrorKind::Backing],
         999 => vec![ErrorKind::OutOfService],
-        _ => vec![ErrorKind::Backing, ErrorKind::InvalidRequest],
+        _ => vec![ErrorKind::Backing],
     }
 }
 
 const FAILURES: [(Lasting, u32); 4] =
     [(Lasting::Once, 2), (Lasting::ForEver, 2), (Lasting::Once, 1), (Lasting::ForEver, 999)];
+/// The functions that act on many mappings in one call.
+const HALVED: [&str; 2] = ["cuMemUnmap", "cuMemSetAccess"];
 const SECONDS: [&str; 3] = ["cuMemUnmap", "cuMemRelease", "cuMemAddressFree"];
 
 fn sweep(name: &'static str) {
@@ -194,7 +221,24 @@ fn nothing_is_lost_when_giving_back_fails_too() {
     for name in NAMES {
         let mut plans = plans(&simulator, name, &[(Lasting::Once, 2)]);
         plans.retain(|plan| plan.function != "cuCtxGetCurrent");
-        SECONDS.iter().for_each(|second| survive(&simulator, name, &plans, Some(second)));
+        SECONDS.iter().for_each(|second| survive(&simulator, name, &plans, Some((second, Extent::Nothing))));
+    }
+    simulator.finish();
+}
+
+/// The calls that act on many mappings at once stop in the middle, and so do those that undo them.
+#[test]
+fn what_stops_half_way_is_undone_or_finished_by_a_later_call() {
+    let simulator = start();
+    for name in NAMES {
+        let mut plans = plans(&simulator, name, &[(Lasting::Once, 400), (Lasting::ForEver, 400)]);
+        plans.retain(|plan| HALVED.contains(&plan.function.as_str()));
+        plans.iter_mut().for_each(|plan| plan.extent = Extent::Half);
+        survive(&simulator, name, &plans, None);
+        for second in HALVED.into_iter().chain(SECONDS).chain(["cuMemGetAccess"]) {
+            survive(&simulator, name, &plans, Some((second, Extent::Nothing)));
+        }
+        HALVED.iter().for_each(|second| survive(&simulator, name, &plans, Some((second, Extent::Half))));
     }
     simulator.finish();
 }

@@ -5,9 +5,11 @@
 
 mod budgets;
 mod contract;
+mod copies;
 mod costs;
 mod devices;
 mod faults;
+mod releases;
 mod same;
 mod setup;
 mod short_of_memory;

@@ -14,8 +14,29 @@ fn running_out_is_told_from_what_was_wrong() {
     assert_eq!(fault.into_error("commit", "free").kind(), ErrorKind::OutOfMemory);
     let fault = device.reserve(65 * GRANULE, GRANULE).unwrap_err();
     assert_eq!((fault, fault.kind()), (Fault::new("cuMemAddressReserve", 2), ErrorKind::AddressSpaceExhausted));
-    assert_eq!(device.reserve(GRANULE, 3).unwrap_err().kind(), ErrorKind::Internal);
+    for code in [1, 304] {
+        simulator.set("address_refusal", code.into());
+        let fault = device.reserve(65 * GRANULE, GRANULE).unwrap_err();
+        assert_eq!((fault.code, fault.kind()), (code, ErrorKind::AddressSpaceExhausted));
+    }
     held.close().unwrap();
+    drop(device);
+    simulator.finish();
+}
+
+/// A driver may answer anything to a size that no device has addresses for, or do worse.
+#[test]
+fn what_no_device_has_addresses_for_is_refused_without_the_driver() {
+    let simulator = Simulator::start();
+    let device = device(&simulator, 0);
+    let before = simulator.books().calls;
+    for (bytes, align) in
+        [(1 << 47, GRANULE), (u64::MAX - GRANULE + 1, GRANULE), (GRANULE, 1 << 47), (GRANULE, 1 << 63)]
+    {
+        let fault = device.reserve(bytes, align).unwrap_err();
+        assert_eq!((fault.code, fault.kind()), (2, ErrorKind::AddressSpaceExhausted), "{bytes}, {align}");
+    }
+    assert_eq!(simulator.books().calls, before);
     drop(device);
     simulator.finish();
 }

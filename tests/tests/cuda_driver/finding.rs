@@ -34,6 +34,47 @@ fn changed_simulator(folder: &Path, from: &str, to: &str) -> PathBuf {
     path
 }
 
+/// A number of so many bytes in a file.
+fn number(bytes: &[u8], at: usize, size: usize) -> usize {
+    bytes[at..at + size].iter().rev().fold(0, |number, byte| (number << 8) | usize::from(*byte))
+}
+
+/// A copy of the simulator whose `SONAME` is `libcuda.so.1`, as a driver's is. The new name replaces that of a function that
+/// no driver has. System V Application Binary Interface, chapters 4 and 5.
+fn simulator_named_as_drivers_are(folder: &Path) -> PathBuf {
+    const NAME: &[u8] = b"libcuda.so.1\0";
+    let mut bytes = fs::read(Simulator::path()).unwrap();
+    let headers = (0..number(&bytes, 56, 2)).map(|index| number(&bytes, 32, 8) + index * number(&bytes, 54, 2));
+    let dynamic = headers.into_iter().find(|at| number(&bytes, *at, 4) == 2).unwrap();
+    let (begin, end) = (number(&bytes, dynamic + 8, 8), number(&bytes, dynamic + 32, 8));
+    let entry = |tag| (begin..begin + end).step_by(16).find(|at| number(&bytes, *at, 8) == tag).unwrap();
+    // It is in the first segment, where offsets are addresses.
+    let (names, size, soname) = (number(&bytes, entry(5) + 8, 8), number(&bytes, entry(10) + 8, 8), entry(14) + 8);
+    assert!(bytes[names + number(&bytes, soname, 8)..].starts_with(b"libcuda.so\0"));
+    let given_up = b"leasehold_sim_plan_halfway\0";
+    let at = (0..size).find(|at| bytes[names + at..].starts_with(given_up)).unwrap();
+    bytes[names + at..names + at + NAME.len()].copy_from_slice(NAME);
+    bytes[soname..soname + 8].copy_from_slice(&u64::try_from(at).unwrap().to_le_bytes());
+    let path = folder.join("driver");
+    fs::write(&path, bytes).unwrap();
+    path
+}
+
+/// The toolkit's stub is a `libcuda.so`, which is looked for before any `libcuda.so.1`.
+#[test]
+fn a_driver_that_is_named_is_taken_though_a_stub_is_found_by_name() {
+    let name = "finding::a_driver_that_is_named_is_taken_though_a_stub_is_found_by_name";
+    let folder = tempfile::tempdir().unwrap();
+    fs::copy(library("leasehold_rogue"), folder.path().join("libcuda.so")).unwrap();
+    if !in_child(name, &[("LD_LIBRARY_PATH", folder.path().to_str().unwrap())]) {
+        return;
+    }
+    assert_unavailable(Driver::open(None), &["lacks the symbol cuInit", "stub"]);
+    let path = simulator_named_as_drivers_are(folder.path());
+    assert_eq!(Driver::open(Some(&path)).unwrap().device_count(), 2);
+    assert_eq!(Driver::open(None).unwrap().device_count(), 2, "from then on it is the one of the process");
+}
+
 #[test]
 fn without_a_driver_opening_answers_what_was_tried_and_what_to_install() {
     if !in_child("finding::without_a_driver_opening_answers_what_was_tried_and_what_to_install", &[]) {

@@ -1,6 +1,7 @@
 //! Memory that runs short though the budget does not: who is asked to give, and when the call is made once more.
 
 mod asking;
+mod limits;
 mod parked;
 mod repeating;
 

@@ -42,8 +42,10 @@ impl BufferSet {
             return Ok(()); // as after a search that found nothing
         }
         self.resolve_doubts()?;
-        if self.planes.iter().any(|plane| plane.owned() > 0) {
-            let (committed, shared) = (self.committed.saturating_sub(self.shared), self.shared);
+        // After a shrink that failed half-way one plane has more than another.
+        let committed = self.planes.iter().map(super::Plane::owned).max().unwrap_or(0);
+        if committed > 0 {
+            let shared = self.shared;
             return Err(PrefixError::PrivateInTheWay { backing: self.name(), committed, shared }.into());
         }
         let bytes = parts.iter().fold(0_u64, |sum, part| sum.saturating_add(part.plane_bytes()));
@@ -85,8 +87,8 @@ impl BufferSet {
     ///
     /// # Errors
     ///
-    /// What the backing reports. Private bytes are as [`shrink_to`](Self::shrink_to) leaves them; of prefixes all are
-    /// mapped still, or, where the backing broke off in the middle, none is lent out any more, and what may be mapped
+    /// What the backing reports. Private bytes are as [`shrink_to`](Self::shrink_to) leaves them: lost, but for what failed
+    /// to be given back. Of prefixes all are mapped still, or, where the backing broke off in the middle, none is lent out any more, and what may be mapped
     /// still is in the way of growing.
     pub fn clear(&mut self) -> Result<(), Error> {
         self.shrink_to(0)?;

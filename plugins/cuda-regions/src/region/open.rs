@@ -1,12 +1,13 @@
 //! A region under its lock: the rules of a call, and the calls of the driver that change what is mapped.
 
-use super::{Region, Returns, State, ended};
+use super::{Region, Returns, State, Stuck, ended, unmapping};
 use crate::broken::{Broken, RETRY, broken_off};
 use crate::contents::{Part, PrefixMemory};
 use crate::source::{HandleRelease, Need, Piece};
 use leasehold_cuda_driver::{Access, Fault, PhysicalHandle};
 use leasehold_plugin_api::toolkit::request::{self, name};
-use leasehold_plugin_api::{BackingError, CommitRange, ErrorKind, PrefixMapping};
+use leasehold_plugin_api::{BackingError, CommitRange, ErrorKind, HolderId, PrefixMapping};
+use std::iter;
 use std::ops::Range;
 use std::sync::{Arc, MutexGuard};
 
@@ -28,13 +29,13 @@ enum Finish {
 /// A run that could not be mapped as a whole.
 struct Unmapped {
     fault: Fault,
-    /// How many granules stay mapped, and why they do; `None` where nothing is left.
-    left: Option<(u64, Fault)>,
+    /// What stays mapped, and why it does; `None` where nothing is left.
+    left: Option<Box<Stuck>>,
 }
 
 impl From<Unmapped> for Broken {
     fn from(Unmapped { fault, left }: Unmapped) -> Self {
-        Self { fault, undo: left.map(|(_, undo)| undo) }
+        Self { fault, undo: left.map(|stuck| stuck.fault) }
     }
 }
 
@@ -59,6 +60,7 @@ impl OpenRegion<'_> {
         let runs = self.state.contents.runs_left();
         runs.into_iter()
             .try_for_each(|run| self.state.unmap_run(self.region, &run, self.region.handle_release, returns))
+            .map_err(|stuck| stuck.fault)
     }
 
     /// The granules of a range that was checked.
@@ -115,7 +117,7 @@ impl OpenRegion<'_> {
         let outcome = self.map_all(target, handles, access, finish, &mut mapped);
         outcome.map_err(|fault| {
             let left = if mapped == 0 { None } else { self.unmap_first(target, mapped).err() };
-            Unmapped { fault, left: left.map(|undo| (mapped, undo)) }
+            Unmapped { fault, left: left.map(Box::new) }
         })
     }
 
@@ -145,10 +147,12 @@ impl OpenRegion<'_> {
     }
 
     /// Unmaps the first granules of a run, once nothing is under way there.
-    fn unmap_first(&mut self, target: &CommitRange, granules: u64) -> Result<(), Fault> {
-        self.state.finish_work()?;
-        let space = self.state.space.as_ref().ok_or_else(|| ended("cuMemUnmap"))?;
-        space.unmap(target.offset, granules.saturating_mul(self.region.granule))
+    fn unmap_first(&mut self, target: &CommitRange, granules: u64) -> Result<(), Stuck> {
+        let start = self.granules_of(target).start;
+        let run = start..start.saturating_add(granules);
+        self.state.finish_work().map_err(|fault| Stuck::whole(fault, &run))?;
+        let Some(space) = &self.state.space else { return Err(Stuck::whole(ended("cuMemUnmap"), &run)) };
+        unmapping::unmap(space, self.region.granule, &run)
     }
 
     /// Whether zeroing was begun that nobody has waited for.
@@ -178,30 +182,57 @@ impl OpenRegion<'_> {
         let contents = &mut self.state.contents;
         match &outcome {
             Ok(()) => contents.insert_private(first, pieces.drain(..).map(|piece| piece.handle)),
-            Err(Unmapped { left: Some((granules, _)), .. }) => {
-                let stuck = pieces.drain(..usize::try_from(*granules).unwrap_or(0));
-                contents.insert_residue(first, stuck.map(|piece| piece.handle));
+            Err(Unmapped { left: Some(stuck), .. }) => {
+                let is_left = |granule: u64| stuck.left.iter().any(|run| run.contains(&granule));
+                for (granule, piece) in (first..).zip(std::mem::take(pieces)) {
+                    match is_left(granule) {
+                        true => contents.insert_residue(granule, iter::once(piece.handle)),
+                        false => pieces.push(piece),
+                    }
+                }
             }
             Err(_) => {}
         }
         Ok(outcome?)
     }
 
-    /// Takes back what this very call committed. Where the driver refuses, it is residue.
-    pub(crate) fn undo_commit(&mut self, part: &CommitRange, returns: &mut Returns) -> Result<(), Fault> {
-        let range = self.granules_of(part);
-        let outcome = self.state.unmap_run(self.region, &range, HandleRelease::AfterUnmapping, returns);
-        if outcome.is_err() {
-            let handles = self.state.contents.remove(&range, self.region.wanted.holder);
-            self.state.contents.insert_residue(range.start, handles.into_iter().map(|(handle, _)| handle));
-        }
-        outcome
+    /// Takes back what this very call committed, into pieces that are as `formers` says. What the driver keeps is residue.
+    pub(crate) fn undo_commit(
+        &mut self,
+        part: &CommitRange,
+        formers: &[Option<HolderId>],
+        pieces: &mut Vec<Piece>,
+    ) -> Result<(), Fault> {
+        let (range, mut taken) = (self.granules_of(part), Returns::default());
+        let outcome = self.state.unmap_run(self.region, &range, HandleRelease::AfterUnmapping, &mut taken);
+        self.state.contents.leave_private(&range);
+        let is_gone = |granule: u64| match &outcome {
+            Ok(()) => true,
+            Err(stuck) => stuck.gone.iter().any(|run| run.contains(&granule)),
+        };
+        let gone = range.zip(formers).filter(|(granule, _)| is_gone(*granule));
+        pieces.extend(
+            taken
+                .handles
+                .into_iter()
+                .zip(gone)
+                .map(|(returned, (_, former))| Piece { handle: returned.handle, former: *former }),
+        );
+        outcome.map_err(|stuck| stuck.fault)
     }
 
-    /// Unmaps a committed range, or changes nothing.
+    /// Unmaps a committed range. Where the driver refuses half-way, nobody uses what is left of it behind the first granule
+    /// that is gone, or may be: what stays committed has no holes.
     pub(crate) fn decommit(&mut self, part: &CommitRange, returns: &mut Returns) -> Result<(), Fault> {
         let range = self.granules_of(part);
-        self.state.unmap_run(self.region, &range, self.region.handle_release, returns)
+        let outcome = self.state.unmap_run(self.region, &range, self.region.handle_release, returns);
+        outcome.map_err(|stuck| {
+            let gone = stuck.gone.first().map(|gone| gone.start);
+            if let Some(first) = gone.into_iter().chain(stuck.unsure.map(|(unsure, _)| unsure)).min() {
+                self.state.contents.leave_private(&(first..range.end));
+            }
+            stuck.fault
+        })
     }
 
     /// Maps a part of a prefix read-only into a free range.
@@ -212,28 +243,73 @@ impl OpenRegion<'_> {
         returns: &mut Returns,
     ) -> Result<(), Broken> {
         self.clear_left(returns).map_err(Broken::undone)?;
-        let (target, source) = (mapping.target(), source_of(mapping, self.region.granule));
-        let handles = memory.handles.iter().skip(usize::try_from(source.start).unwrap_or(usize::MAX));
+        let range = self.granules_of(&mapping.target());
+        Ok(self.map_granules(mapping, &range, memory)?)
+    }
+
+    /// Maps some granules of a mapping's place, where nothing is mapped: a part for themselves.
+    fn map_granules(
+        &mut self,
+        mapping: &PrefixMapping,
+        granules: &Range<u64>,
+        memory: &Arc<PrefixMemory<PhysicalHandle>>,
+    ) -> Result<(), Unmapped> {
+        let (place, source) =
+            (self.granules_of(&mapping.target()).start, source_of(mapping, self.region.granule).start);
+        let source_of = |granule: u64| source.saturating_add(granule.saturating_sub(place));
+        let handles = memory.handles.iter().skip(usize::try_from(source_of(granules.start)).unwrap_or(usize::MAX));
+        let bytes = |granules: u64| granules.saturating_mul(self.region.granule);
+        let length = bytes(granules.end.saturating_sub(granules.start));
+        let target = CommitRange::new(mapping.region(), bytes(granules.start), length);
         let outcome = self.map_run(&target, handles, Access::ReadOnly, Finish::AsItIs);
-        let range = self.granules_of(&target);
-        let part = |source| Part { memory: Arc::clone(memory), source };
         let contents = &mut self.state.contents;
+        let mut insert = |run: &Range<u64>| {
+            let source = source_of(run.start)..source_of(run.end);
+            contents.insert_part(run.start, Part { memory: Arc::clone(memory), source });
+        };
         match &outcome {
-            Ok(()) => contents.insert_part(range.start, part(source)),
-            Err(Unmapped { left: Some((granules, _)), .. }) => {
+            Ok(()) => insert(granules),
+            Err(Unmapped { left: Some(stuck), .. }) => {
                 // It stays in the books as far as it is mapped.
-                contents.insert_part(range.start, part(source.start..source.start.saturating_add(*granules)));
-                contents.leave_prefixes(&range);
+                stuck.left.iter().for_each(insert);
+                contents.leave_prefixes(granules);
             }
             Err(_) => {}
         }
-        Ok(outcome?)
+        outcome
     }
 
-    /// Unmaps a part of a prefix that is mapped, or changes nothing.
-    pub(crate) fn unmap_part(&mut self, mapping: &PrefixMapping, returns: &mut Returns) -> Result<(), Fault> {
+    /// Unmaps a part of a prefix that is mapped. Where the driver refuses half-way, what is gone is mapped again.
+    pub(crate) fn unmap_part(&mut self, mapping: &PrefixMapping, returns: &mut Returns) -> Result<(), Broken> {
+        let (range, mut taken) = (self.granules_of(&mapping.target()), Returns::default());
+        let outcome = self.state.unmap_run(self.region, &range, self.region.handle_release, &mut taken);
+        let outcome = outcome.map_err(|Stuck { fault, gone, unsure, .. }| {
+            if let Some((_, untold)) = unsure {
+                return Broken { fault, undo: Some(untold) };
+            }
+            let Some(memory) = taken.memories.first().cloned() else { return Broken::undone(fault) };
+            let again = gone.iter().try_for_each(|run| self.map_granules(mapping, run, &memory));
+            match again {
+                Ok(()) => {
+                    let whole = Part { memory, source: source_of(mapping, self.region.granule) };
+                    let parts = self.state.contents.remove_parts(&range);
+                    self.state.contents.insert_part(range.start, whole);
+                    taken.memories.extend(parts);
+                    Broken::undone(fault)
+                }
+                Err(again) => Broken { fault, undo: Some(again.fault) },
+            }
+        });
+        returns.append(taken);
+        outcome
+    }
+
+    /// Takes back what this very call mapped of a prefix. What the driver keeps is in nobody's use.
+    pub(crate) fn undo_map(&mut self, mapping: &PrefixMapping, returns: &mut Returns) -> Result<(), Fault> {
         let range = self.granules_of(&mapping.target());
-        self.state.unmap_run(self.region, &range, self.region.handle_release, returns)
+        let outcome = self.state.unmap_run(self.region, &range, self.region.handle_release, returns);
+        self.state.contents.leave_prefixes(&range);
+        outcome.map_err(|stuck| stuck.fault)
     }
 
     /// Nobody uses what is still mapped of a prefix from now on: the call about it broke off.

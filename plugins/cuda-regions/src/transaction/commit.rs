@@ -81,13 +81,9 @@ impl DeviceRegions {
         let Err(Stopped { done, error: mut broken }) = outcome else { return Ok(()) };
         let committed = supplied.iter_mut().zip(formers).take(done);
         locked.each_with(committed, |region, part, (pieces, formers)| {
-            let mut taken = Returns::default();
-            if let Err(fault) = region.undo_commit(part, &mut taken) {
+            if let Err(fault) = region.undo_commit(part, &formers, pieces) {
                 broken.undo = broken.undo.or(Some(fault));
             }
-            let handles = taken.handles.into_iter().zip(formers);
-            pieces.extend(handles.map(|(returned, former)| Piece { handle: returned.handle, former }));
-            returns.memories.append(&mut taken.memories);
         });
         Err(broken.into_error(&what))
     }

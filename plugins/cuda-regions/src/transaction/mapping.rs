@@ -16,20 +16,31 @@ impl DeviceRegions {
     /// Maps every part at its place, read-only, or none.
     pub(crate) fn map_prefix(&self, mappings: &[PrefixMapping]) -> Result<Change, BackingError> {
         let parts = CallParts::new(mappings)?;
-        let memories = parts.iter().map(|part| self.sealed_memory(part.source.prefix()));
-        let memories = memories.collect::<Result<Vec<_>, _>>()?;
-        for (part, memory) in parts.iter().zip(&memories) {
-            self.check_source(part, memory)?;
-        }
-        let mut returns = Returns::default();
-        let outcome = parts.with_locked(self.table(), |locked| {
-            locked.check(|region, part| region.check_free(&part.target()))?;
-            self.map_or_undo(locked, &memories, &mut returns)
-        });
-        // Settle our references too: they may be the last.
-        returns.memories.extend(memories);
+        let (mut memories, mut returns) = (Vec::new(), Returns::default());
+        let outcome = self.map_sources(&parts, &mut memories, &mut returns);
+        // Settle our references too, whatever came: they are the last where a prefix was released meanwhile.
+        returns.memories.append(&mut memories);
         self.settle(returns);
         outcome.map(|()| Change { mapped_bytes: PrefixMapping::total_bytes(mappings), owned_bytes: 0 })
+    }
+
+    /// Holds the memory of every part in `memories`, then maps.
+    fn map_sources(
+        &self,
+        parts: &CallParts<'_, PrefixMapping>,
+        memories: &mut Vec<Arc<PrefixMemory<PhysicalHandle>>>,
+        returns: &mut Returns,
+    ) -> Result<(), BackingError> {
+        for part in parts.iter() {
+            memories.push(self.sealed_memory(part.source.prefix())?);
+        }
+        for (part, memory) in parts.iter().zip(&*memories) {
+            self.check_source(part, memory)?;
+        }
+        parts.with_locked(self.table(), |locked| {
+            locked.check(|region, part| region.check_free(&part.target()))?;
+            self.map_or_undo(locked, memories, returns)
+        })
     }
 
     fn map_or_undo(
@@ -43,8 +54,7 @@ impl DeviceRegions {
         let outcome = locked.try_each_with(memories, |region, part, memory| region.map_part(part, memory, returns));
         let Err(Stopped { done, error: mut broken }) = outcome else { return Ok(()) };
         locked.each_of_first(done, |region, part| {
-            if let Err(fault) = region.unmap_part(part, returns) {
-                region.leave_part(part);
+            if let Err(fault) = region.undo_map(part, returns) {
                 broken.undo = broken.undo.or(Some(fault));
             }
         });
@@ -66,18 +76,27 @@ impl DeviceRegions {
         let what = format!("{} bytes of prefixes not unmapped", locked.total_bytes());
         let _bound = self.device().bind().map_err(|fault| Broken::undone(fault).into_error(&what))?;
         let mut taken = Returns::default();
-        let outcome = locked.try_each(|region, part| region.unmap_part(part, &mut taken));
-        let Err(Stopped { error: fault, .. }) = outcome else {
-            returns.memories.append(&mut taken.memories);
+        let outcome = locked.try_each(|region, part| {
+            // What is mapped again is the parts before the one that fails.
+            let mut of_part = Returns::default();
+            let outcome = region.unmap_part(part, &mut of_part);
+            if outcome.is_ok() {
+                taken.append(of_part)
+            } else {
+                returns.append(of_part)
+            }
+            outcome
+        });
+        let Err(Stopped { error: mut broken, .. }) = outcome else {
+            returns.append(taken);
             return Ok(());
         };
-        let mut broken = Broken::undone(fault);
         locked.each_with(&taken.memories, |region, part, memory| {
             if let Err(undo) = region.map_part(part, memory, returns) {
                 broken.undo = broken.undo.or(Some(undo.fault));
             }
         });
-        returns.memories.append(&mut taken.memories);
+        returns.append(taken);
         if broken.undo.is_some() {
             // The call is in doubt, so nobody reads there any more.
             locked.each_of_first(locked.count(), OpenRegion::leave_part);

@@ -19,7 +19,8 @@ extern "C" fn leasehold_sim_reset() -> u32 {
 }
 
 /// Changes a setting: `devices`, `memory` (bytes of that device), `granularity` (all three), `recommended`,
-/// `rdma_granularity`, `read_only` (0 or 1), `address_space` (bytes that may be reserved), `fresh` (the byte that new
+/// `rdma_granularity`, `read_only` (0 or 1), `address_space` (bytes that may be reserved), `address_refusal` (the code for
+/// what passes that), `fresh` (the byte that new
 /// memory reads as; change it only while nothing is live), `version`, `virtual_memory` (0 or 1). `device` counts for
 /// `memory` alone.
 ///
@@ -62,6 +63,22 @@ unsafe extern "C" fn leasehold_sim_plan(function: *const c_char, nth: u64, lasti
         let lasting = if lasting == 0 { Lasting::Once } else { Lasting::ForEver };
         simulation.plans.add(function, nth, lasting, Code(code));
         Ok(())
+    }))
+}
+
+/// Plans a failure of `cuMemUnmap` or `cuMemSetAccess` that comes half-way: the call acts on the first half of the
+/// mappings in its range (on none, where there is one), and answers `code`. Else as `leasehold_sim_plan`.
+///
+/// # Safety
+///
+/// `function` is null or a C string.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn leasehold_sim_plan_halfway(function: *const c_char, nth: u64, lasting: u32, code: u32) -> u32 {
+    number(with(|simulation| {
+        // SAFETY: null or a C string, says the caller.
+        let function = unsafe { text(function) }?;
+        let lasting = if lasting == 0 { Lasting::Once } else { Lasting::ForEver };
+        simulation.plans.add_halfway(function, nth, lasting, Code(code))
     }))
 }
 

@@ -2,7 +2,8 @@
 //!
 //! Each reads what its pointers give, makes one [`Simulation::call`], and writes what came of it. Pointers are the
 //! caller's: null, which is `CUDA_ERROR_INVALID_VALUE`, or valid for as long as the call lasts. Nothing keeps one. No
-//! function blocks but on the lock of the simulation, and a failed call leaves everything as it was.
+//! function blocks but on the lock of the simulation, and a failed call leaves everything as it was, unless a test
+//! planned that it stops half-way.
 
 mod context;
 mod control;

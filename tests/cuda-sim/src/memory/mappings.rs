@@ -36,7 +36,7 @@ impl Memory {
 
     /// `cuMemUnmap`: one mapping or several that touch, each as a whole, every page of the range mapped.
     pub(crate) fn unmap(&mut self, base: u64, bytes: u64) -> Answer<()> {
-        for begin in self.whole_mappings(base, bytes)? {
+        for begin in self.acted_on(self.whole_mappings(base, bytes)?) {
             if let Some(mapping) = self.mappings.remove(&begin) {
                 if let Some(physical) = self.physical.get_mut(&mapping.handle) {
                     physical.mappings -= 1;
@@ -63,7 +63,7 @@ impl Memory {
         for description in descriptions {
             self.check_access(settings, &begins, description)?;
         }
-        for begin in begins {
+        for begin in self.acted_on(begins) {
             if let Some(mapping) = self.mappings.get_mut(&begin) {
                 mapping.access.extend(descriptions.iter().map(|each| (each.location.id, each.flags)));
             }
@@ -112,6 +112,14 @@ impl Memory {
     /// Whether anything is mapped in a range.
     fn is_touched(&self, base: u64, bytes: u64) -> bool {
         self.mapping_at(base).is_some() || self.mappings.range(base..base + bytes).next().is_some()
+    }
+
+    /// Those of the mappings of a call that it gets to: all, unless it is to fail half-way.
+    fn acted_on(&self, mut begins: Vec<u64>) -> Vec<u64> {
+        if self.halves {
+            begins.truncate(begins.len() / 2);
+        }
+        begins
     }
 
     /// Where the mappings begin that make up a range exactly, within one reservation.

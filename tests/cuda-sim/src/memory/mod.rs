@@ -42,6 +42,8 @@ pub(crate) struct Memory {
     used: BTreeMap<i32, u64>,
     handles_made: u64,
     pub(crate) store: Store,
+    /// Whether the call that is made acts on the first half of its mappings alone, since a test planned that.
+    pub(crate) halves: bool,
     /// What somebody did that the documentation leaves undefined.
     pub(crate) violations: Vec<String>,
 }

@@ -41,6 +41,17 @@ impl Memory {
         Ok(pieces)
     }
 
+    /// The pieces that a copy or a fill touches. One that touches what its device may not is refused; but the documentation
+    /// promises no refusal, so it is a mistake of the caller's books: a violation too.
+    fn reach(&mut self, device: i32, base: u64, bytes: u64, wish: Wish) -> Answer<Vec<Piece>> {
+        let pieces = self.pieces(device, base, bytes, wish);
+        if pieces == Err(Code::INVALID_VALUE) {
+            let what = if wish == Wish::Read { "read" } else { "write" };
+            self.violation(format!("a copy or fill: device {device} may not {what} {bytes} bytes at {base:#x}"));
+        }
+        pieces
+    }
+
     /// From an address to the end of its mapping or allocation.
     fn piece_at(&self, device: i32, address: u64, wish: Wish) -> Answer<Piece> {
         if let Some((base, mapping)) = self.mappings.range(..=address).next_back()
@@ -60,8 +71,8 @@ impl Memory {
     }
 
     /// What a range shows.
-    pub(crate) fn read(&self, device: i32, base: u64, mut into: &mut [u8], fresh: u8) -> Answer<()> {
-        for piece in self.pieces(device, base, length(into), Wish::Read)? {
+    pub(crate) fn read(&mut self, device: i32, base: u64, mut into: &mut [u8], fresh: u8) -> Answer<()> {
+        for piece in self.reach(device, base, length(into), Wish::Read)? {
             let (part, rest) = into.split_at_mut(usize::try_from(piece.bytes).map_err(|_| Code::UNKNOWN)?);
             self.store.read(piece.begin, part, fresh)?;
             into = rest;
@@ -70,8 +81,8 @@ impl Memory {
     }
 
     /// Writes into a range.
-    pub(crate) fn write(&self, device: i32, base: u64, mut from: &[u8], fresh: u8) -> Answer<()> {
-        for piece in self.pieces(device, base, length(from), Wish::Write)? {
+    pub(crate) fn write(&mut self, device: i32, base: u64, mut from: &[u8], fresh: u8) -> Answer<()> {
+        for piece in self.reach(device, base, length(from), Wish::Write)? {
             let (part, rest) = from.split_at(usize::try_from(piece.bytes).map_err(|_| Code::UNKNOWN)?);
             self.store.write(piece.begin, part, fresh)?;
             from = rest;
@@ -80,8 +91,8 @@ impl Memory {
     }
 
     /// Writes one byte all over a range.
-    pub(crate) fn fill(&self, device: i32, base: u64, bytes: u64, byte: u8, fresh: u8) -> Answer<()> {
-        for piece in self.pieces(device, base, bytes, Wish::Write)? {
+    pub(crate) fn fill(&mut self, device: i32, base: u64, bytes: u64, byte: u8, fresh: u8) -> Answer<()> {
+        for piece in self.reach(device, base, bytes, Wish::Write)? {
             self.store.fill(piece.begin, piece.bytes, byte, fresh)?;
         }
         Ok(())
@@ -89,8 +100,8 @@ impl Memory {
 
     /// Copies from range to range. Ranges that overlap are undefined: `cuMemcpyDtoD`.
     pub(crate) fn copy(&mut self, device: i32, to: u64, from: u64, bytes: u64, fresh: u8) -> Answer<()> {
-        let sources = self.pieces(device, from, bytes, Wish::Read)?;
-        let targets = self.pieces(device, to, bytes, Wish::Write)?;
+        let sources = self.reach(device, from, bytes, Wish::Read)?;
+        let targets = self.reach(device, to, bytes, Wish::Write)?;
         let overlap = |a: &Piece, b: &Piece| a.begin < b.begin + b.bytes && b.begin < a.begin + a.bytes;
         if sources.iter().any(|source| targets.iter().any(|target| overlap(source, target))) {
             self.violation(format!("cuMemcpyDtoD: {bytes} bytes at {from:#x} overlap those at {to:#x}"));

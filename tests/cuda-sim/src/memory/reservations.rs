@@ -8,8 +8,8 @@ use leasehold_host_memory::sys::{Counting, page_bytes};
 
 impl Memory {
     /// `cuMemAddressReserve`: size and hint are multiples of the page size of the host, the alignment is a power of two
-    /// or 0, flags are 0. The hint is one: it is not followed. Where address space runs out:
-    /// `CUDA_ERROR_OUT_OF_MEMORY`.
+    /// or 0, flags are 0. The hint is one: it is not followed. Where address space runs out the documentation has
+    /// `CUDA_ERROR_OUT_OF_MEMORY` and `CUDA_ERROR_INVALID_VALUE` to choose from: a setting does.
     pub(crate) fn reserve(
         &mut self,
         settings: &Settings,
@@ -24,10 +24,10 @@ impl Memory {
             return Err(Code::INVALID_VALUE);
         }
         if self.reserved_bytes().saturating_add(bytes) > settings.address_space {
-            return Err(Code::OUT_OF_MEMORY);
+            return Err(settings.address_refusal);
         }
         let align = align.max(settings.granularity).max(page);
-        let space = AddressSpace::reserve(bytes, align, Counting::Uncounted).map_err(|_| Code::OUT_OF_MEMORY)?;
+        let space = AddressSpace::reserve(bytes, align, Counting::Uncounted).map_err(|_| settings.address_refusal)?;
         let base = space.base().get();
         self.reservations.insert(base, space);
         Ok(base)

@@ -28,17 +28,22 @@ fn a_setting_that_there_is_not_is_refused() {
     assert_eq!(settings.set("memory", MOST_DEVICES.into(), 1), Err(Code::INVALID_DEVICE));
 }
 
+/// The code that a call has to fail with.
+fn struck_by(plans: &mut Plans, function: &str) -> Option<Code> {
+    plans.strike(function).map(|strike| strike.code)
+}
+
 #[test]
 fn a_plan_strikes_the_nth_call_once_or_from_then_on() {
     let mut plans = Plans::default();
     plans.add("cuMemMap", 2, Lasting::Once, Code(2));
     plans.add("cuMemUnmap", 2, Lasting::ForEver, Code(999));
-    let struck: Vec<_> = (0..4).map(|_| plans.strike("cuMemMap")).collect();
+    let struck: Vec<_> = (0..4).map(|_| struck_by(&mut plans, "cuMemMap")).collect();
     assert_eq!(struck, [None, Some(Code(2)), None, None]);
-    let struck: Vec<_> = (0..4).map(|_| plans.strike("cuMemUnmap")).collect();
+    let struck: Vec<_> = (0..4).map(|_| struck_by(&mut plans, "cuMemUnmap")).collect();
     assert_eq!(struck, [None, Some(Code(999)), Some(Code(999)), Some(Code(999))]);
     plans.clear();
-    assert_eq!(plans.strike("cuMemUnmap"), None);
+    assert_eq!(struck_by(&mut plans, "cuMemUnmap"), None);
 }
 
 #[test]
@@ -46,7 +51,7 @@ fn a_star_plans_for_all_that_begin_so() {
     let mut plans = Plans::default();
     plans.add("cuMem*", 3, Lasting::Once, Code(2));
     let calls = ["cuMemMap", "cuInit", "cuMemCreate", "cuMemRelease", "cuMemMap"];
-    assert_eq!(calls.map(|call| plans.strike(call)), [None, None, None, Some(Code(2)), None]);
+    assert_eq!(calls.map(|call| struck_by(&mut plans, call)), [None, None, None, Some(Code(2)), None]);
 }
 
 #[test]
@@ -56,6 +61,44 @@ fn a_planned_failure_does_nothing_and_is_counted() {
     assert_eq!(reserve(&mut simulation, GRANULE), Err(Code::OUT_OF_MEMORY));
     assert_clean(&simulation);
     assert!(simulation.json().contains(r#""calls":{"a call":1}"#), "{}", simulation.json());
+}
+
+#[test]
+fn what_fails_half_way_has_acted_on_the_first_half_of_its_mappings() {
+    let mut simulation = ready();
+    let (base, handles) = mapped(&mut simulation, 4);
+    let bytes = 4 * GRANULE;
+    simulation.plans.add("a call", 1, Lasting::Once, Code(2));
+    assert_eq!(set_access(&mut simulation, base, bytes, &[grant(0, READ)]), Err(Code(2)));
+    fill(&mut simulation, base, bytes, 1).unwrap();
+    let halfway = |simulation: &mut Simulation, function, act: &dyn Fn(&mut Memory, &Settings) -> Answer<()>| {
+        simulation.plans.add_halfway(function, 1, Lasting::Once, Code(400)).unwrap();
+        simulation.call(function, Need::Context, |simulation, _| act(&mut simulation.memory, &simulation.settings))
+    };
+    let outcome = halfway(&mut simulation, "cuMemSetAccess", &|memory, settings| {
+        memory.set_access(settings, base, bytes, &[grant(0, READ)])
+    });
+    assert_eq!(outcome, Err(Code(400)));
+    let access: Vec<_> = simulation.memory.mappings.values().map(|mapping| mapping.access[&0]).collect();
+    assert_eq!(access, [READ, READ, READ_WRITE, READ_WRITE]);
+    let outcome = halfway(&mut simulation, "cuMemUnmap", &|memory, _| memory.unmap(base, 3 * GRANULE));
+    assert_eq!((outcome, simulation.memory.mappings.len()), (Err(Code(400)), 3), "half of three is one");
+    let outcome = halfway(&mut simulation, "cuMemUnmap", &|memory, _| memory.unmap(base + GRANULE, GRANULE));
+    assert_eq!((outcome, simulation.memory.mappings.len()), (Err(Code(400)), 3), "half of one is none");
+    let outcome = halfway(&mut simulation, "cuMemUnmap", &|memory, _| memory.unmap(base, bytes));
+    assert_eq!((outcome, simulation.memory.mappings.len()), (WRONG, 3), "and what is refused is refused");
+    simulation.plans.clear();
+    map(&mut simulation, base, GRANULE, handles[0]).unwrap();
+    end(&mut simulation, base, &handles);
+    assert_clean(&simulation);
+}
+
+#[test]
+fn only_what_acts_on_many_mappings_can_fail_half_way() {
+    let mut plans = Plans::default();
+    for function in ["cuMemMap", "cuMem*", "cuMemCreate"] {
+        assert_eq!(plans.add_halfway(function, 1, Lasting::Once, Code(2)), WRONG);
+    }
 }
 
 #[test]

@@ -52,13 +52,16 @@ fn a_copy_that_leaves_what_is_mapped_does_nothing() {
 }
 
 #[test]
-fn a_write_into_memory_to_read_is_an_invalid_value_and_the_context_lives() {
+fn a_write_into_memory_to_read_is_an_invalid_value_and_a_violation_and_the_context_lives() {
     let mut simulation = ready();
     let (base, handles) = mapped(&mut simulation, 1);
     set_access(&mut simulation, base, GRANULE, &[grant(0, READ)]).unwrap();
     assert_eq!(fill(&mut simulation, base, 1, 1), WRONG);
     assert_eq!(call(&mut simulation, |memory, settings, _| memory.copy(0, base, base + 8, 8, settings.fresh)), WRONG);
     assert_eq!(read(&mut simulation, base, 1), Ok(vec![FRESH]));
+    let words: Vec<_> = simulation.memory.violations.drain(..).collect();
+    assert_eq!(words.len(), 2, "{words:?}");
+    assert!(words[0].starts_with("a copy or fill: device 0 may not write 1 bytes at 0x"), "{words:?}");
     end(&mut simulation, base, &handles);
     assert_clean(&simulation);
 }
@@ -118,6 +121,7 @@ fn a_plain_allocation_is_of_one_byte_or_more_and_counts() {
     assert_eq!(simulation.memory.used(0), 1024);
     fill(&mut simulation, base, 1000, 9).unwrap();
     assert_eq!(fill(&mut simulation, base, 1001, 9), WRONG);
+    assert_eq!(simulation.memory.violations.drain(..).count(), 1);
     assert_eq!(read(&mut simulation, base + 999, 1), Ok(vec![9]));
     assert_eq!(call(&mut simulation, |memory, _, _| memory.free_allocation(base)), Ok(1000));
     assert_clean(&simulation);

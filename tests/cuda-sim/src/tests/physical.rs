@@ -87,6 +87,7 @@ fn memory_lives_until_the_last_handle_is_gone() {
     assert_eq!(simulation.memory.used(0), GRANULE);
     map(&mut simulation, base, GRANULE, handles[0]).unwrap();
     assert_eq!(read(&mut simulation, base, 1), Err(Code::INVALID_VALUE), "access starts empty again");
+    assert_eq!(simulation.memory.violations.drain(..).count(), 1);
     set_access(&mut simulation, base, GRANULE, &[grant(0, READ)]).unwrap();
     assert_eq!(read(&mut simulation, base, 1), Ok(vec![7]));
     end(&mut simulation, base, &handles);

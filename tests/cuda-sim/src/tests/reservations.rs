@@ -42,6 +42,8 @@ fn address_space_runs_out_as_out_of_memory() {
     simulation.settings.set("address_space", 0, 2 * GRANULE).unwrap();
     let base = reserve(&mut simulation, 2 * GRANULE).unwrap();
     assert_eq!(reserve(&mut simulation, 4096), Err(Code::OUT_OF_MEMORY));
+    simulation.settings.set("address_refusal", 0, 1).unwrap();
+    assert_eq!(reserve(&mut simulation, 4096), Err(Code::INVALID_VALUE), "or so");
     free_addresses(&mut simulation, base, 2 * GRANULE).unwrap();
     assert!(reserve(&mut simulation, 4096).is_ok());
 }

@@ -16,6 +16,12 @@ fn where_address_space_runs_out_the_error_says_so() {
     for name in NAMES {
         let (host, backing) = host(name, &[]);
         simulator.set("address_space", 7 * UNIT);
+        for code in [1, 304] {
+            simulator.set("address_refusal", code);
+            let error = host.buffer_set(&backing, 4, &BufferSpec::new(2 * UNIT)).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::AddressSpaceExhausted, "{error}");
+        }
+        simulator.set("address_refusal", 2);
         let error = host.buffer_set(&backing, 4, &BufferSpec::new(2 * UNIT)).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::AddressSpaceExhausted, "{error}");
         assert!(error.to_string().contains("no address space for 8192 bytes"), "{error}");

@@ -1,0 +1,151 @@
+//! Calls that stop in the middle: what they say, and what they leave.
+
+use super::start;
+use super::world::UNIT;
+use crate::setup::{host, used};
+use leasehold::{BackingHandle, BufferSpec, ErrorKind, Host, Prefix, PrefixSpec};
+use leasehold_plugin_api as api;
+use leasehold_tests::cuda::{Lasting, Simulator};
+
+const READ: u32 = 1;
+const READ_WRITE: u32 = 3;
+
+fn written(host: &Host, backing: &BackingHandle) -> Prefix {
+    let mut prefix = host.prefix(backing, &PrefixSpec::new(4 * UNIT)).unwrap();
+    prefix.write(0, 0, &[7; 9]).unwrap();
+    prefix
+}
+
+/// What the device may do with each granule that is mapped.
+fn access(simulator: &Simulator) -> Vec<u32> {
+    simulator.books().mappings.iter().map(|mapping| mapping.access[0].1).collect()
+}
+
+fn kind(error: &leasehold::Error) -> Option<api::ErrorKind> {
+    error.backing_error().map(api::BackingError::kind)
+}
+
+/// The figure was that of the plane with the least: nothing was said to be in the way.
+#[test]
+fn what_a_shrink_left_in_one_plane_alone_is_named_as_in_the_way_of_a_prefix() {
+    let simulator = start();
+    let (host, backing) = host("cuda-pool", &[]);
+    let prefix = host.prefix(&backing, &PrefixSpec::new(2 * UNIT).planes(2)).unwrap().seal().unwrap();
+    let mut set = host.buffer_set(&backing, 2, &BufferSpec::new(8 * UNIT)).unwrap();
+    set.grow_to(3 * UNIT).unwrap();
+    simulator.plan("cuMemUnmap", 2, Lasting::ForEver, 400);
+    set.clear().unwrap_err();
+    simulator.heal();
+    let error = set.map_prefix(&prefix).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::WrongState, "{error}");
+    assert!(error.to_string().contains("12288 private bytes"), "{error}");
+    set.clear().unwrap();
+    set.map_prefix(&prefix).unwrap();
+    drop((set, prefix, backing, host));
+    simulator.finish();
+}
+
+/// Private bytes go before the prefixes do.
+#[test]
+fn a_clear_that_can_not_unmap_its_prefixes_has_lost_what_was_private() {
+    let simulator = start();
+    let (host, backing) = host("cuda-pool", &[]);
+    let prefix = host.prefix(&backing, &PrefixSpec::new(2 * UNIT)).unwrap().seal().unwrap();
+    let mut set = host.buffer_set(&backing, 1, &BufferSpec::new(8 * UNIT)).unwrap();
+    set.map_prefix(&prefix).unwrap();
+    set.grow_to(5 * UNIT).unwrap();
+    simulator.plan("cuMemUnmap", 2, Lasting::ForEver, 400);
+    set.clear().unwrap_err();
+    simulator.heal();
+    assert_eq!((set.shared(), set.len(), set.committed(), set.owned_bytes()), (2 * UNIT, 0, 2 * UNIT, 0));
+    set.clear().unwrap();
+    drop((set, prefix, backing, host));
+    simulator.finish();
+}
+
+/// Part of the window could not be written any more, and the creator was told that it could.
+#[test]
+fn sealing_that_stops_half_way_lets_all_of_the_prefix_be_written_again() {
+    let simulator = start();
+    let (host, backing) = host("cuda-pool", &[]);
+    let prefix = written(&host, &backing);
+    simulator.plan_halfway("cuMemSetAccess", 1, Lasting::Once, 400);
+    let mut unsealed = prefix.seal().unwrap_err();
+    assert_eq!(kind(&unsealed.error), Some(api::ErrorKind::Internal), "{unsealed}");
+    assert_eq!(access(&simulator), [READ_WRITE; 4]);
+    unsealed.prefix.write(0, 0, &vec![8; 4 * 4096]).unwrap();
+    let sealed = unsealed.prefix.seal().unwrap();
+    assert_eq!(access(&simulator), [READ; 4]);
+    drop((sealed, backing, host));
+    simulator.finish();
+}
+
+#[test]
+fn where_neither_sealing_nor_undoing_it_works_nobody_writes_and_nobody_maps() {
+    let simulator = start();
+    let (host, backing) = host("cuda-pool", &[]);
+    let prefix = written(&host, &backing);
+    simulator.plan_halfway("cuMemSetAccess", 1, Lasting::ForEver, 400);
+    let mut unsealed = prefix.seal().unwrap_err();
+    simulator.heal();
+    assert_eq!(kind(&unsealed.error), Some(api::ErrorKind::BrokenOff), "{unsealed}");
+    let text = unsealed.to_string();
+    assert!(text.contains("undoing it failed too: cuMemSetAccess failed") && text.contains("write to none"), "{text}");
+    let error = unsealed.prefix.write(0, 0, &[9]).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::WrongState, "{error}");
+    let sealed = unsealed.prefix.seal().unwrap();
+    assert_eq!(access(&simulator), [READ; 4]);
+    let mut bytes = [0; 9];
+    sealed.read(0, 0, &mut bytes).unwrap();
+    assert_eq!(bytes, [7; 9]);
+    drop((sealed, backing, host));
+    simulator.finish();
+}
+
+/// After a call that stopped in the middle the same call failed for ever: part of its range was not mapped any more.
+#[test]
+fn what_an_unmapping_left_half_way_goes_with_the_next_reap() {
+    let simulator = start();
+    for name in crate::setup::NAMES {
+        let (host, backing) = host(name, &[("park", "0")][..usize::from(name == "cuda-pool")]);
+        let mut set = host.buffer_set(&backing, 1, &BufferSpec::new(8 * UNIT)).unwrap();
+        set.grow_to(8 * UNIT).unwrap();
+        simulator.plan_halfway("cuMemUnmap", 1, Lasting::ForEver, 400);
+        let error = set.close().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::NotReleased, "{error}");
+        assert_eq!((used(&host), simulator.counts().mappings), (4 * UNIT, 4), "{name}");
+        assert_eq!(host.reap().remaining, 1, "{name}");
+        assert_eq!(simulator.counts().mappings, 2, "{name}: a retry comes further");
+        simulator.heal();
+        assert_eq!(host.reap().remaining, 0, "{name}");
+        assert_eq!((used(&host), simulator.counts().bytes), (0, 0), "{name}");
+    }
+    simulator.finish();
+}
+
+/// What a shrink took from the front of its range left a hole in what was said to be committed; also where the driver doesn't
+/// tell what it took.
+#[test]
+fn a_shrink_that_stops_half_way_leaves_no_hole_in_what_is_committed() {
+    let simulator = start();
+    for (name, tells) in crate::setup::NAMES.into_iter().flat_map(|name| [(name, true), (name, false)]) {
+        let (host, backing) = host(name, &[]);
+        let mut set = host.buffer_set(&backing, 1, &BufferSpec::new(8 * UNIT)).unwrap();
+        set.grow_to(8 * UNIT).unwrap();
+        set.fill(0, 0, 8 * UNIT, 5).unwrap();
+        simulator.plan_halfway("cuMemUnmap", 1, Lasting::ForEver, 400);
+        if !tells {
+            simulator.plan("cuMemGetAccess", 1, Lasting::ForEver, 400);
+        }
+        set.shrink_to(2 * UNIT).unwrap_err();
+        simulator.heal();
+        assert!(set.len() <= set.committed() && set.committed() <= 8 * UNIT, "{name}");
+        let mut bytes = vec![0; usize::try_from(set.len()).unwrap()];
+        set.read(0, 0, &mut bytes).unwrap();
+        assert_eq!((set.len(), bytes), (2 * UNIT, vec![5; 2 * 4096]), "{name}");
+        set.grow_to(8 * UNIT).unwrap();
+        set.fill(0, 0, 8 * UNIT, 6).unwrap();
+        assert_eq!(used(&host), 8 * UNIT, "{name}");
+    }
+    simulator.finish();
+}
