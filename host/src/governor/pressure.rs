@@ -20,8 +20,9 @@ use std::iter;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, PoisonError, RwLock, Weak};
 
-/// How often one request asks somebody at most.
-const ROUNDS: usize = 64;
+/// How often one request asks somebody at most: one whose other threads take at once what it gave would else be asked for
+/// ever.
+const ROUNDS: usize = 1000;
 
 /// Keeps a reclaimer registered; see [`Governor::on_pressure`](crate::Governor::on_pressure). Once it is dropped, the
 /// reclaimer is asked no more; a call that another thread is in the middle of ends by itself.
