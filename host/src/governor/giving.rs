@@ -4,10 +4,12 @@
 //! room in their ledger, which is a comparison, and are added up only then. What is given back by another thread on behalf
 //! of whoever was asked is not seen.
 
-use super::ledger::Ledger;
 use std::cell::Cell;
 use std::marker::PhantomData;
 use std::ptr;
+
+/// Where a ledger lies, to tell it from others: never followed.
+pub(super) type LedgerAddress = *const ();
 
 thread_local! {
     static WATCHED: Cell<Watched> = const { Cell::new(Watched { ledger: ptr::null(), given: 0 }) };
@@ -15,8 +17,7 @@ thread_local! {
 
 #[derive(Clone, Copy)]
 struct Watched {
-    /// Compared, and never followed.
-    ledger: *const Ledger,
+    ledger: LedgerAddress,
     /// Refunds less charges, in bytes.
     given: i128,
 }
@@ -30,9 +31,10 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    pub(super) fn begin(ledger: &Ledger) -> Self {
+    /// The ledger stays where it is until the watch is dropped.
+    pub(super) fn begin(ledger: LedgerAddress) -> Self {
         // At the end of a thread nothing is seen.
-        let now = Watched { ledger: ptr::from_ref(ledger), given: 0 };
+        let now = Watched { ledger, given: 0 };
         let outer = WATCHED.try_with(|watched| watched.replace(now)).unwrap_or(Watched { ledger: ptr::null(), ..now });
         Self { outer, of_one_thread: PhantomData }
     }
@@ -56,18 +58,18 @@ impl Drop for Watch {
 
 /// The thread charged bytes to the ledger.
 #[inline]
-pub(super) fn note_charge(ledger: &Ledger, bytes: u64) {
+pub(super) fn note_charge(ledger: LedgerAddress, bytes: u64) {
     note(ledger, |given| given.saturating_sub(i128::from(bytes)));
 }
 
 /// The thread refunded bytes.
 #[inline]
-pub(super) fn note_refund(ledger: &Ledger, bytes: u64) {
+pub(super) fn note_refund(ledger: LedgerAddress, bytes: u64) {
     note(ledger, |given| given.saturating_add(i128::from(bytes)));
 }
 
 #[inline]
-fn note(ledger: &Ledger, add: impl FnOnce(i128) -> i128) {
+fn note(ledger: LedgerAddress, add: impl FnOnce(i128) -> i128) {
     let _ = WATCHED.try_with(|watched| {
         let now = watched.get();
         if ptr::eq(now.ledger, ledger) {
@@ -79,12 +81,13 @@ fn note(ledger: &Ledger, add: impl FnOnce(i128) -> i128) {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
+    use crate::governor::ledger::Ledger;
 
     #[test]
     fn what_the_thread_refunds_less_what_it_charges_is_given() {
         let (ledger, other) = (Ledger::new(100), Ledger::new(100));
         ledger.charge(50).expect("fits");
-        let watch = Watch::begin(&ledger);
+        let watch = Watch::begin(ledger.address());
         ledger.refund(30);
         ledger.charge(10).expect("fits");
         other.charge(5).expect("fits");
@@ -102,16 +105,16 @@ mod tests {
         for ledger in [&ledger, &other] {
             ledger.charge(50).expect("fits");
         }
-        let outer = Watch::begin(&ledger);
+        let outer = Watch::begin(ledger.address());
         ledger.refund(1);
         for (watched, given) in [(&ledger, 10), (&other, 0)] {
-            let inner = Watch::begin(watched);
+            let inner = Watch::begin(watched.address());
             ledger.refund(10);
             assert_eq!(inner.given(), given);
         }
         assert_eq!(outer.given(), 11, "but for what went by while another ledger was watched");
         drop(outer);
         ledger.refund(10);
-        assert_eq!(Watch::begin(&ledger).given(), 0);
+        assert_eq!(Watch::begin(ledger.address()).given(), 0);
     }
 }

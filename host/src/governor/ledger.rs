@@ -3,9 +3,10 @@
 //! Charging is a compare-exchange loop with checked addition. There is no lock, and no optimistic addition that would
 //! make a small request fail because of a large one that is about to be refused.
 
-use super::giving::{note_charge, note_refund};
+use super::giving::{LedgerAddress, note_charge, note_refund};
 #[cfg(loom)]
 use loom::sync::atomic::{AtomicU64, Ordering};
+use std::ptr;
 #[cfg(not(loom))]
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -38,6 +39,10 @@ impl Ledger {
         Self { limit: AtomicU64::new(limit), used: AtomicU64::new(0), peak: AtomicU64::new(0) }
     }
 
+    pub(super) fn address(&self) -> LedgerAddress {
+        ptr::from_ref(self).cast()
+    }
+
     /// Charges all of `bytes`, or nothing. Answers what is used with it, for [`note_peak`](Self::note_peak) once the bytes
     /// are really taken: an attempt that fails after all is no peak.
     pub(crate) fn charge(&self, bytes: u64) -> Result<u64, Refusal> {
@@ -49,7 +54,7 @@ impl Ledger {
             };
             match self.used.compare_exchange_weak(used, wanted, Ordering::SeqCst, Ordering::Acquire) {
                 Ok(_) => {
-                    note_charge(self, bytes);
+                    note_charge(self.address(), bytes);
                     return Ok(wanted);
                 }
                 Err(now) => used = now,
@@ -66,7 +71,7 @@ impl Ledger {
             match self.used.compare_exchange_weak(used, counted, Ordering::SeqCst, Ordering::Acquire) {
                 Ok(_) => {
                     self.note_peak(counted);
-                    note_charge(self, counted.saturating_sub(used));
+                    note_charge(self.address(), counted.saturating_sub(used));
                     return counted.saturating_sub(used);
                 }
                 Err(now) => used = now,
@@ -79,7 +84,7 @@ impl Ledger {
     pub(crate) fn refund(&self, bytes: u64) {
         let before = self.used.fetch_sub(bytes, Ordering::AcqRel);
         debug_assert!(before >= bytes, "refunded {bytes} bytes of {before}");
-        note_refund(self, bytes);
+        note_refund(self.address(), bytes);
     }
 
     pub(crate) fn set_limit(&self, limit: u64) {

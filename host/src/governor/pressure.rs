@@ -212,7 +212,7 @@ impl Reclaimers {
         parties.add(Party::RegisteredSince(PartyId::mint()));
         let (mut bytes, mut spared) = (missing, request.payer);
         for _ in 0..ROUNDS {
-            let (before, watch) = (bytes, Watch::begin(ledger));
+            let (before, watch) = (bytes, Watch::begin(ledger.address()));
             let parked = backings.iter().copied().filter(|backing| Some(backing.party) != spared);
             let given = registered.iter().flat_map(|entry| iter::once(*entry).chain(backings.iter().copied()));
             for entry in parked.chain(given) {
