@@ -70,7 +70,7 @@ impl DomainBooks {
     }
 
     /// Has others give memory back where there is none left for `bytes` bytes, though the budget had room for them: first
-    /// what is parked, but by the backing that pays for itself and lacks them. Answers how much less is in use then.
+    /// what is parked, but by the backing that pays for itself and lacks them. Answers how much came back.
     #[cold]
     #[inline(never)]
     pub(crate) fn reclaim(&self, bytes: u64, role: MemoryRole, payer: Option<Party>) -> u64 {

@@ -166,26 +166,27 @@ impl Reclaimers {
     pub(super) fn charge(&self, ledger: &Ledger, request: Request, refused: Refusal) -> Result<u64, Refusal> {
         let Some(missing) = refused.shortfall(request.bytes) else { return Err(refused) };
         let mut outcome = Err(refused);
-        self.ask(ledger, request, Shortage::Budget, missing, || {
+        self.ask(ledger, request, Shortage::Budget, missing, |_given| {
             outcome = ledger.charge(request.bytes);
             outcome.err()?.shortfall(request.bytes)
         });
         outcome
     }
 
-    /// Has others give memory back until the ledger shows as much less in use as was asked for; nobody where that is above
-    /// the limit, or merely committed ahead. Answers how much less it shows.
+    /// Has others give memory back, as much as was asked for; nobody where that is above the limit, or merely committed
+    /// ahead. Answers how much came back: what this thread gave in the answers, or what the ledger fell by, where others gave
+    /// for it. Neither is all: the one misses other threads, the other what they charge meanwhile.
     pub(super) fn reclaim(&self, ledger: &Ledger, request: Request) -> u64 {
         let is_ahead = party::any(|party| party == Party::AllReclaimers);
         if is_ahead || request.bytes > ledger.limit() {
             return 0;
         }
-        let before = ledger.used();
-        let freed = || before.saturating_sub(ledger.used());
-        self.ask(ledger, request, Shortage::Memory, request.bytes, || {
-            request.bytes.checked_sub(freed()).filter(|missing| *missing > 0)
+        let (before, mut freed) = (ledger.used(), 0);
+        self.ask(ledger, request, Shortage::Memory, request.bytes, |given| {
+            freed = given.max(before.saturating_sub(ledger.used()));
+            request.bytes.checked_sub(freed).filter(|missing| *missing > 0)
         });
-        freed()
+        freed
     }
 
     /// Asks one after the other for what is missing, for as long as something still is. Whoever registered and was asked
@@ -203,24 +204,24 @@ impl Reclaimers {
         request: Request,
         shortage: Shortage,
         missing: u64,
-        mut still_missing: impl FnMut() -> Option<u64>,
+        mut still_missing: impl FnMut(u64) -> Option<u64>,
     ) {
         let order = self.in_order();
         let able = order.iter().filter(|entry| !entry.is_excused());
         let (backings, registered): (Vec<_>, Vec<_>) = able.partition(|entry| entry.rank == Rank::Backing);
         let parties = Parties::enter();
         parties.add(Party::RegisteredSince(PartyId::mint()));
-        let (mut bytes, mut spared) = (missing, request.payer);
+        let (mut bytes, mut spared, watch) = (missing, request.payer, Watch::begin(ledger.address()));
         for _ in 0..ROUNDS {
-            let (before, watch) = (bytes, Watch::begin(ledger.address()));
+            let (bytes_before, given_before) = (bytes, watch.given());
             let parked = backings.iter().copied().filter(|backing| Some(backing.party) != spared);
             let given = registered.iter().flat_map(|entry| iter::once(*entry).chain(backings.iter().copied()));
             for entry in parked.chain(given) {
                 entry.ask(&parties, &Shortfall { domain: request.domain, bytes, role: request.role, shortage });
-                let Some(left) = still_missing() else { return };
+                let Some(left) = still_missing(watch.given()) else { return };
                 bytes = left;
             }
-            if watch.given() <= before.saturating_sub(bytes) {
+            if watch.given().saturating_sub(given_before) <= bytes_before.saturating_sub(bytes) {
                 return;
             }
             spared = None;

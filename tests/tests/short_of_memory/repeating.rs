@@ -1,10 +1,11 @@
 //! The call that found no memory: when it is made once more, and what a second failure leaves.
 
 use crate::{ALL_BOOKS, MIB, NO_MEMORY, PAGE, buffer, faulty, giver, lease, miser, used};
-use leasehold::{AllocationSpec, BufferSpec, ErrorKind, GrowthPolicy, PrefixSpec, ReclaimOrder};
+use leasehold::{AllocationSpec, BufferSpec, Domain, ErrorKind, GrowthPolicy, MemoryRole, PrefixSpec, ReclaimOrder};
 use leasehold_plugin_api as api;
 use leasehold_tests::asked::Asked;
-use leasehold_tests::fault::{Call, Fault, Faults, Strikes, Under};
+use leasehold_tests::fault::{Books, Call, Fault, Faults, Strikes, Under};
+use std::sync::{Arc, Mutex};
 
 #[test]
 fn a_growth_that_finds_no_memory_has_others_give_what_it_wanted_and_is_tried_once_more() {
@@ -119,4 +120,45 @@ fn a_call_that_is_made_once_more_asks_for_something_new() {
     assert_eq!(asked.take(), [("held", 64 << 10), ("held", 64 << 10)]);
     drop((allocation, prefix));
     host.backing("faulty").expect("it is in service");
+}
+
+/// It takes nothing of what was given: the budget has room for both.
+#[test]
+fn what_a_neighbour_charges_meanwhile_has_nobody_give_more() {
+    for neighbours in [50, 120] {
+        let (faults, host, backing) = faulty(|_| Books::OfTheBuffers);
+        let (asked, governor, neighbour) = (Asked::default(), host.governor(), Mutex::new(None));
+        let held = Mutex::new(lease(&host, 100 * PAGE));
+        let _held = asked.register(&host.governor(), "held", ReclaimOrder::new(), move |shortfall| {
+            held.lock().unwrap().shrink(shortfall.bytes);
+            neighbour.lock().unwrap().get_or_insert_with(|| {
+                let governor = governor.clone();
+                let grow = move || governor.lease(Domain::Host, neighbours * PAGE, MemoryRole::KvCache).unwrap();
+                std::thread::spawn(grow).join().unwrap()
+            });
+            0
+        });
+        faults.plan(Call::Commit, 0, Strikes::Once, NO_MEMORY);
+        let mut grows = buffer(&host, &backing);
+        grows.grow_to(4 * PAGE).expect("there is memory after others gave");
+        assert_eq!((asked.take(), faults.count(Call::Commit)), (vec![("held", 4 * PAGE)], 2));
+        assert_eq!(used(&host), (100 + neighbours) * PAGE);
+    }
+}
+
+/// Whoever is asked may have another thread of its own do it.
+#[test]
+fn what_another_thread_gives_on_behalf_of_whoever_is_asked_counts_too() {
+    let (faults, host, backing) = faulty(|_| Books::OfTheBuffers);
+    let asked = Asked::default();
+    let held = Arc::new(Mutex::new(lease(&host, 100 * PAGE)));
+    let _held = asked.register(&host.governor(), "held", ReclaimOrder::new(), move |shortfall| {
+        let (held, bytes) = (Arc::clone(&held), shortfall.bytes);
+        std::thread::spawn(move || held.lock().unwrap().shrink(bytes)).join().unwrap();
+        0
+    });
+    let _miser = miser(&asked, &host, "miser", ReclaimOrder::new());
+    faults.plan(Call::Commit, 0, Strikes::Once, NO_MEMORY);
+    buffer(&host, &backing).grow_to(4 * PAGE).expect("there is memory after others gave");
+    assert_eq!(asked.take(), [("held", 4 * PAGE)]);
 }
