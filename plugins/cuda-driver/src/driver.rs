@@ -40,7 +40,8 @@ impl Driver {
         if devices == 0 {
             return Err(refusal(&found, Fault::new("cuDeviceGetCount", code::NO_DEVICE)));
         }
-        // One that doesn't work, such as the toolkit's stub, is in nobody's way.
+        // One that doesn't work is not kept. But it stays loaded: where it has the driver's own name, as the toolkit's stub
+        // has, that name is taken, and the one that is named next is refused.
         let calls = CALLS.get_or_init(|| found);
         check_same(calls)?;
         Ok(Self { calls, devices })

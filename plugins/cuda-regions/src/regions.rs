@@ -133,7 +133,8 @@ impl DeviceRegions {
             Some(ReleaseOutcome::Quarantined { error: held, .. } | ReleaseOutcome::Failed(held)) => {
                 let message = format!("{}; {}", error.message(), held.message());
                 let left = BackingError::new(broken_off(error.kind(), held.kind()), message);
-                Unfilled::Left(error.native_code().map_or(left.clone(), |code| left.with_native_code(code)))
+                let code = error.native_code().or(held.native_code());
+                Unfilled::Left(code.map_or(left.clone(), |code| left.with_native_code(code)))
             }
             Some(ReleaseOutcome::Complete) | None => Unfilled::Gone(error),
         })

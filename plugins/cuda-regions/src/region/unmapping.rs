@@ -67,16 +67,21 @@ pub(super) fn unmap(space: &Reservation, granule: u64, run: &Range<u64>) -> Resu
 }
 
 /// Whether nothing is mapped at an offset any more. Of what is mapped the driver tells the access, even where there is none;
-/// of what is not it refuses the address, and so it does when that is to be unmapped.
+/// of what is not it refuses the address, and so it does when that is to be unmapped. Only those two calls tell: where the
+/// context could not be made current they were not even made.
 fn is_gone(space: &Reservation, offset: u64, unmap: impl FnOnce() -> Result<(), Fault>) -> Result<bool, Fault> {
     let Err(fault) = space.access(offset, space.device().ordinal()) else { return Ok(false) };
-    if !fault.is_invalid_value() {
+    if !refuses_address(fault, "cuMemGetAccess") {
         return Err(fault);
     }
     match unmap() {
-        Err(fault) if !fault.is_invalid_value() => Err(fault),
+        Err(fault) if !refuses_address(fault, "cuMemUnmap") => Err(fault),
         _ => Ok(true),
     }
+}
+
+fn refuses_address(fault: Fault, call: &str) -> bool {
+    fault.call == call && fault.is_invalid_value()
 }
 
 /// The runs of granules that are named from the last to the first.

@@ -2,8 +2,8 @@
 
 use super::start;
 use super::world::UNIT;
-use crate::setup::{host, used};
-use leasehold::{BackingHandle, BufferSpec, ErrorKind, Host, Prefix, PrefixSpec};
+use crate::setup::{DEVICE, NAMES, host, used};
+use leasehold::{AllocationSpec, BackingHandle, BufferSpec, Error, ErrorKind, HolderId, Host, Prefix, PrefixSpec};
 use leasehold_plugin_api as api;
 use leasehold_tests::cuda::{Lasting, Simulator};
 
@@ -147,5 +147,73 @@ fn a_shrink_that_stops_half_way_leaves_no_hole_in_what_is_committed() {
         set.fill(0, 0, 8 * UNIT, 6).unwrap();
         assert_eq!(used(&host), 8 * UNIT, "{name}");
     }
+    simulator.finish();
+}
+
+/// The code by which the driver says that nothing is mapped there says so of no call that was not made.
+#[test]
+fn what_was_not_even_asked_for_want_of_a_context_is_mapped_still() {
+    let simulator = start();
+    for function in ["cuCtxGetCurrent", "cuCtxSetCurrent", "cuThreadExchangeStreamCaptureMode"] {
+        for name in NAMES {
+            let (host, backing) = host(name, &[]);
+            let set = |holder| {
+                let spec = BufferSpec::new(8 * UNIT).holder(HolderId::new(holder));
+                host.buffer_set(&backing, 1, &spec).unwrap()
+            };
+            let (mut one, mut other) = (set(1), set(2));
+            one.grow_to(4 * UNIT).unwrap();
+            simulator.plan(function, 1, Lasting::ForEver, 1);
+            one.close().unwrap_err();
+            simulator.heal();
+            other.grow_to(4 * UNIT).unwrap();
+            let books = simulator.books();
+            assert!(books.handles.iter().all(|handle| handle.mappings <= 1), "{name}, {function}: {books:#?}");
+            assert_eq!((host.reap().remaining, used(&host) >= 4 * UNIT), (0, true), "{name}, {function}");
+            drop(other);
+            host.trim(&backing, u64::MAX).unwrap();
+            assert_eq!((used(&host), simulator.books().used(0)), (0, 0), "{name}, {function}");
+        }
+    }
+    simulator.finish();
+}
+
+/// And so it is with what a commit left behind.
+#[test]
+fn what_a_commit_left_is_charged_while_no_context_can_be_made_current() {
+    let simulator = start();
+    for name in NAMES {
+        let (host, backing) = host(name, &[]);
+        let mut set = host.buffer_set(&backing, 1, &BufferSpec::new(8 * UNIT)).unwrap();
+        simulator.plan("cuMemSetAccess", 1, Lasting::Once, 400);
+        simulator.plan("cuMemUnmap", 1, Lasting::ForEver, 400);
+        set.grow_to(4 * UNIT).unwrap_err();
+        simulator.heal();
+        simulator.plan("cuCtxSetCurrent", 1, Lasting::ForEver, 1);
+        set.shrink_to(0).unwrap_err();
+        simulator.heal();
+        assert!(used(&host) >= simulator.books().used(0), "{name}");
+        set.shrink_to(0).unwrap();
+        drop(set);
+        host.trim(&backing, u64::MAX).unwrap();
+        assert_eq!((used(&host), simulator.books().used(0)), (0, 0), "{name}");
+    }
+    simulator.finish();
+}
+
+#[test]
+fn what_could_not_be_undone_of_a_refused_allocation_or_prefix_is_told_with_its_code() {
+    let simulator = start();
+    let (host, backing) = host("cuda-pool", &[("park", "0")]);
+    host.governor().set_limit(DEVICE, 4 * UNIT).unwrap();
+    let allocate = || host.allocate(&backing, &AllocationSpec::new(8 * UNIT)).map(drop).unwrap_err();
+    let create = || host.prefix(&backing, &PrefixSpec::new(8 * UNIT)).map(drop).unwrap_err();
+    for make in [&allocate as &dyn Fn() -> Error, &create] {
+        simulator.plan("cuMemAddressFree", 1, Lasting::Once, 400);
+        let error = make();
+        assert_eq!(error.backing_error().unwrap().native_code(), Some(400), "{error}");
+    }
+    assert_eq!(host.reap().remaining, 0);
+    drop((backing, host));
     simulator.finish();
 }
