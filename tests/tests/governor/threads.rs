@@ -144,7 +144,7 @@ fn a_peak_that_is_restarted_beside_charges_is_never_less_than_what_is_used() {
     let state = AtomicU64::new(0);
     let wait_for = |wanted| {
         while state.load(Ordering::Acquire) != wanted {
-            std::hint::spin_loop();
+            std::thread::yield_now();
         }
     };
     std::thread::scope(|scope| {

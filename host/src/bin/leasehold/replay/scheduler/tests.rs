@@ -64,11 +64,10 @@ fn requests_that_overlap_in_time_run_together() {
 
 #[test]
 fn the_clock_jumps_over_idle_time() {
+    // Step by step this would not end.
     let day = 86_400_000;
-    let started = std::time::Instant::now();
     let summary = run(&[(0, 1, 1), (day * 10_000, 1, 1)], options(), &mut CountingStore::with_budget(100));
     assert_eq!(summary.completed, 2);
-    assert!(started.elapsed() < Duration::from_secs(5));
 }
 
 #[test]
