@@ -7,7 +7,7 @@ use crate::holes::Holes;
 use crate::parked::{Fit, Parcel, Parked};
 use crate::run::Run;
 use leasehold_plugin_api::{HolderId, MemoryRole, RegionId};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 /// Numbers between the first frames of two segments, more than a segment has: no run crosses from one to the next.
 pub(crate) const SEGMENT_STRIDE: u64 = 1 << 32;
@@ -45,6 +45,9 @@ pub(crate) struct Frames {
     parked: Parked,
     /// Holes that a region grows into, so that its frames follow each other.
     headrooms: HashMap<RegionId, Run>,
+    /// Frames behind mappings that could not be removed, which could not be emptied either: owned and charged until they
+    /// are.
+    unemptied: BTreeSet<u64>,
     segments: u64,
     frames_per_segment: u64,
     next_age: u64,
@@ -60,6 +63,18 @@ impl Frames {
     pub(crate) fn add_segment(&mut self) {
         self.holes.insert(Run::new(self.segments.saturating_mul(SEGMENT_STRIDE), self.frames_per_segment));
         self.segments = self.segments.saturating_add(1);
+    }
+
+    /// Frames with a taker that has gone stay owned.
+    pub(crate) fn note_unemptied(&mut self, run: Run) {
+        self.unemptied.extend(run.first..run.end());
+    }
+
+    /// The frames are emptied now; answers how many of them were not before.
+    pub(crate) fn take_unemptied(&mut self, run: Run) -> u64 {
+        let owned: Vec<u64> = self.unemptied.range(run.first..run.end()).copied().collect();
+        owned.iter().for_each(|frame| _ = self.unemptied.remove(frame));
+        u64::try_from(owned.len()).unwrap_or(u64::MAX)
     }
 
     /// Frames that are parked.

@@ -138,12 +138,22 @@ impl Pool {
         self.store.punch(run)
     }
 
-    /// Makes frames that were emptied earlier holes again. Where the kernel refuses, nobody gets them any more.
+    /// Makes frames whose mapping is gone holes again; what could not be emptied before is refunded now. Where the kernel
+    /// refuses, nobody gets them any more.
     fn recover(&self, run: Run) {
-        match self.store.punch(run) {
-            Ok(()) => self.lock().insert_hole(run),
-            Err(fault) => self.report(&format!("{} frames are lost: {fault}", run.frames)),
+        if let Err(fault) = self.store.punch(run) {
+            return self.report(&format!("{} frames are lost: {fault}", run.frames));
         }
+        let mut frames = self.lock();
+        let owned = frames.take_unemptied(run);
+        frames.insert_hole(run);
+        drop(frames);
+        self.refund(self.bytes(owned));
+    }
+
+    /// The memory of frames that nobody can take back yet stays owned, until it can be emptied.
+    pub(crate) fn note_unemptied(&self, run: Run) {
+        self.lock().note_unemptied(run);
     }
 
     /// Maps pieces one behind the other, each as what is in it and `holder` demand. On failure part of it may be

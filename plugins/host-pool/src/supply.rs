@@ -114,11 +114,12 @@ impl Returns {
         self.residue.extend(runs.into_iter().map(|(_, run)| run));
     }
 
-    /// Frames that stay behind a mapping which could not be removed: their memory is given back, and nobody gets them. The
-    /// supply itself refunds what it charged for holes among them.
+    /// Frames that stay behind a mapping which could not be removed: their memory is given back, now or when the mapping
+    /// goes, and nobody gets them. The supply itself refunds what it charged for holes among them.
     pub(crate) fn abandon(&mut self, pieces: Vec<Piece>, pool: &Pool) {
-        let parked = pieces.iter().filter(|piece| piece.former.is_some());
-        let emptied: Vec<Run> = parked.map(|piece| piece.run).filter(|run| pool.empty(*run).is_ok()).collect();
+        let parked = pieces.iter().filter(|piece| piece.former.is_some()).map(|piece| piece.run);
+        let (emptied, unemptied): (Vec<Run>, Vec<Run>) = parked.partition(|run| pool.empty(*run).is_ok());
         self.emptied_bytes = self.emptied_bytes.saturating_add(pool.bytes(frames_of(&emptied)));
+        unemptied.into_iter().for_each(|run| pool.note_unemptied(run));
     }
 }

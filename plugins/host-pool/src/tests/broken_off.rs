@@ -171,3 +171,21 @@ fn an_allocation_whose_undo_fails_is_closed_and_its_frames_come_back() {
     let hole = pool.pool.lock().take_anywhere(u64::MAX).unwrap();
     assert_eq!(hole.frames, pool.pool.store.frames_per_segment());
 }
+
+#[test]
+fn what_could_neither_be_removed_nor_emptied_is_refunded_when_it_goes() {
+    let (pool, books) = pool(&HostPoolOptions::default());
+    let base = reserve(&pool, 0, MIB, ONE).base;
+    commit(&pool, 0, 0, MIB).unwrap();
+    fill(base, 0, MIB, 7);
+    decommit(&pool, 0, 0, MIB).unwrap();
+    reserve(&pool, 1, MIB, ONE);
+    for failpoint in [Failpoint::Map, Failpoint::Withdraw, Failpoint::Punch] {
+        plan(failpoint, 0);
+    }
+    commit(&pool, 1, 0, MIB).unwrap_err();
+    assert_eq!(books.charged(), MIB, "it is owned still");
+    (0..2).for_each(|id| release(&pool, id));
+    pool.trim(u64::MAX).unwrap();
+    assert_eq!((books.charged(), pool.pool.resident_bytes()), (0, 0));
+}
