@@ -4,9 +4,9 @@ use crate::{Address, BackingError};
 
 /// Copies in and out by address. Each call returns when the bytes have arrived.
 ///
-/// Ranges lie within what is committed or mapped of this backing, in one region, allocation or prefix. What is not there, and
-/// a write to what is sealed, is refused before the device is asked. Nothing orders a copy against what the program runs on the device:
-/// the program has waited for that.
+/// Ranges lie within what is committed or mapped of this backing, in one region, allocation or prefix. What is not
+/// there, and a write to what is sealed, is refused before the device is asked. Nothing orders a copy against what the
+/// program runs on the device: the program has waited for that.
 pub trait Transfer: Send + Sync {
     /// Copies device memory from `from` on into `into`.
     ///

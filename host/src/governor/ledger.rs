@@ -99,9 +99,9 @@ impl Ledger {
         self.used.load(Ordering::Acquire)
     }
 
-    /// Forgets what was used before now. Whoever charges meanwhile may note its peak before or after, and may see the old
-    /// one, so what is used is read once more after the peak was taken back. Sequential consistency keeps both sides from missing each
-    /// other.
+    /// Forgets what was used before now. Whoever charges meanwhile may note its peak before or after, and may see the
+    /// old one, so what is used is read once more after the peak was taken back. Sequential consistency keeps both
+    /// sides from missing each other.
     pub(crate) fn restart_peak(&self) {
         self.peak.swap(self.used(), Ordering::SeqCst);
         self.peak.fetch_max(self.used.load(Ordering::SeqCst), Ordering::AcqRel);

@@ -78,8 +78,9 @@ impl Fault {
     ///
     /// 201 (`CUDA_ERROR_INVALID_CONTEXT`) can only mean that: every call is made with a context current that this
     /// library retains. 1 (`CUDA_ERROR_INVALID_VALUE`) is a mistake of the backing, which checks requests before it
-    /// calls: never the host's. Of a reservation that was checked only its size or its alignment can be what the driver has no
-    /// addresses for, and which of its codes it answers then isn't documented. 701, 703 to 708, 711 to 713 and 720 refuse one call and leave the context as it was.
+    /// calls: never the host's. Of a reservation that was checked only its size or its alignment can be what the driver
+    /// has no addresses for, and which of its codes it answers then isn't documented. 701, 703 to 708, 711 to 713 and
+    /// 720 refuse one call and leave the context as it was.
     #[must_use]
     pub fn kind(self) -> ErrorKind {
         match self.code {

@@ -1,11 +1,11 @@
 //! Bytes of a device that somebody owns: read, written, filled and copied through the driver.
 //!
-//! Whoever owns the range knows what is mapped, and names nothing else: a driver refuses a range that isn't mapped, or not for
-//! the device, but its documentation promises that of no copy. All of it runs on streams of
-//! this library's own, which nothing orders against the program's: whoever wrote or reads the bytes elsewhere waits for
-//! that first. Except for [`Span::zero`], everything is done when the call returns; where it fails, some of it may still be under
-//! way, and [`Device::wait_for_copies`](crate::Device::wait_for_copies) tells when that is over. Until then the host's bytes
-//! may be in use too where they are page-locked: only pageable ones are done with when the driver's call returns (CUDA
+//! Whoever owns the range knows what is mapped, and names nothing else: a driver refuses a range that isn't mapped, or
+//! not for the device, but its documentation promises that of no copy. All of it runs on streams of this library's own,
+//! which nothing orders against the program's: whoever wrote or reads the bytes elsewhere waits for that first. Except
+//! for [`Span::zero`], everything is done when the call returns; where it fails, some of it may still be under way, and
+//! [`Device::wait_for_copies`](crate::Device::wait_for_copies) tells when that is over. Until then the host's bytes may
+//! be in use too where they are page-locked: only pageable ones are done with when the driver's call returns (CUDA
 //! Driver API, API synchronization behavior).
 #![expect(unsafe_code, reason = "has the driver read and write device memory")]
 

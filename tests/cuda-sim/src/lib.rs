@@ -7,6 +7,7 @@
 //!           ├─► contexts      primary contexts, and which one is current on a thread
 //!           ├─► memory        reservations, physical memory, mappings, access, plain allocations: the rules
 //!           │     └─► store   the bytes: one file in memory, never mapped
+//!           ├─► streams       what is under way on which stream, and whether a graph is captured
 //!           ├─► settings      how many devices, how much memory, which granularity: environment, then tests
 //!           └─► books         what is live, which calls were made, what nobody may do and somebody did
 //! ```
@@ -16,8 +17,9 @@
 //! mappings of one handle are the same bytes. Fresh memory reads as 0xD1, since nobody promises zeroes.
 //!
 //! A rule that the documentation states is answered with its code. What the documentation leaves undefined (a dead
-//! handle, a second release, a copy to what is not mapped or not to be written) is answered with a code too, and kept in
-//! the books as a *violation*, so that a test can say that there was none. Work is done when a call returns: there are no streams but the default ones.
+//! handle, a second release, a copy to what is not mapped or not to be written) is answered with a code too, and kept
+//! in the books as a *violation*, so that a test can say that there was none. Work has its effect at once, and counts
+//! as under way until somebody has waited for its stream.
 //!
 //! Stricter than the documentation: every call on memory wants a current context, also those whose documented codes
 //! don't list `CUDA_ERROR_INVALID_CONTEXT`.

@@ -87,9 +87,9 @@ impl BufferSet {
     ///
     /// # Errors
     ///
-    /// What the backing reports. Private bytes are as [`shrink_to`](Self::shrink_to) leaves them: lost, but for what failed
-    /// to be given back. Of prefixes all are mapped still, or, where the backing broke off in the middle, none is lent out any more, and what may be mapped
-    /// still is in the way of growing.
+    /// What the backing reports. Private bytes are as [`shrink_to`](Self::shrink_to) leaves them: lost, but for what
+    /// failed to be given back. Of prefixes all are mapped still, or, where the backing broke off in the middle, none
+    /// is lent out any more, and what may be mapped still is in the way of growing.
     pub fn clear(&mut self) -> Result<(), Error> {
         self.shrink_to(0)?;
         if self.shared == 0 {
