@@ -3,7 +3,7 @@
 //! To run on:
 //! * [`rig`]: one host for each way in to each backing; [`plugins`]: where the libraries are, and registry files;
 //! * [`cuda`]: the simulated CUDA driver; [`build`]: plugins that a test builds itself;
-//! * [`child`]: tests that run in a process of their own.
+//! * [`child`]: tests that run in a process of their own; [`traffic`]: requests as an engine batches them.
 //!
 //! Backings and owners that behave as a test needs it:
 //! * [`fault`]: a backing that fails where it is told to; [`parking`]: one that parks memory;
@@ -28,6 +28,7 @@ pub mod observe;
 pub mod parking;
 pub mod plugins;
 pub mod rig;
+pub mod traffic;
 pub mod victim;
 
 // Linked in, so that the suites can run over the built-in twin of each library.

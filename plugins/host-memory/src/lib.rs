@@ -25,4 +25,4 @@ pub mod sys;
 
 pub use address_space::AddressSpace;
 pub use fault::Fault;
-pub use map_budget::{MapBudget, MapShare, maps_of, max_map_count};
+pub use map_budget::{MapBudget, MapShare, max_map_count};

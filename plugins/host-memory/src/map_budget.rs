@@ -114,12 +114,6 @@ impl Drop for MapShare {
     }
 }
 
-/// The most mappings that a region with so many pieces can be: each piece, and the space before, between and after them.
-#[must_use]
-pub fn maps_of(pieces: usize) -> u64 {
-    u64::try_from(pieces).unwrap_or(u64::MAX).saturating_mul(2).saturating_add(1)
-}
-
 /// How many mappings the kernel allows a process.
 #[must_use]
 pub fn max_map_count() -> u64 {

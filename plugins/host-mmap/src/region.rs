@@ -14,7 +14,7 @@ use crate::mapping::Mapping;
 use crate::options::{Population, Settings};
 use crate::runs::Runs;
 use leasehold_host_memory::sys::Counting;
-use leasehold_host_memory::{AddressSpace, Fault, MapBudget, MapShare, maps_of};
+use leasehold_host_memory::{AddressSpace, Fault, MapBudget, MapShare};
 use leasehold_plugin_api::toolkit::Lockable;
 use leasehold_plugin_api::toolkit::request::{self, name};
 use leasehold_plugin_api::{Address, BackingError, CommitRange, ErrorKind, ReleaseOutcome};
@@ -87,11 +87,11 @@ impl Region {
         settings: Settings,
         budget: &'static MapBudget,
     ) -> Result<Self, BackingError> {
-        let share = budget.take(maps_of(0))?;
+        let share = budget.take(1)?;
         let mapping = Mapping::reserve(bytes, align, counting, settings.advice)
             .map_err(|fault| AddressSpace::refusal(fault, bytes, align))?;
         let base = mapping.base();
-        let state = State { life: Life::Open(mapping), runs: Runs::default(), share };
+        let state = State { life: Life::Open(mapping), runs: Runs::over(bytes), share };
         Ok(Self { base, bytes, settings, state: Mutex::new(state) })
     }
 
@@ -184,7 +184,7 @@ impl OpenRegion<'_> {
     fn book(&mut self, range: Range<u64>) -> Result<(), BackingError> {
         let state = &mut *self.state;
         state.runs.insert(range.clone());
-        let granted = state.share.resize_within_limit(maps_of(state.runs.pieces()));
+        let granted = state.share.resize_within_limit(state.runs.mappings());
         if granted.is_err() {
             state.runs.remove(range);
         }
@@ -215,7 +215,7 @@ impl OpenRegion<'_> {
 impl State {
     fn unbook(&mut self, range: Range<u64>) {
         self.runs.remove(range);
-        self.share.resize(maps_of(self.runs.pieces()));
+        self.share.resize(self.runs.mappings());
     }
 }
 

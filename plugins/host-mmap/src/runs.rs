@@ -1,18 +1,22 @@
 //! Which bytes of a region are committed: pure arithmetic on ranges, no system call.
 //!
-//! It also counts the pieces that the kernel may hold them as. Two neighbours are one mapping only when their pages
+//! It also counts the mappings that the kernel may hold the region as: one for each piece and one for each gap. Two neighbours are one mapping only when their pages
 //! descend from the same first touch (the kernel compares `anon_vma`), so two pieces that grew apart stay two where
 //! they meet. Pieces that were once cut apart join again.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// The committed bytes of one region. Every range given to it is non-empty.
-#[derive(Debug, Default)]
+/// The committed bytes of one region. Every range given to it is non-empty and within the region.
+#[derive(Debug)]
 pub(crate) struct Runs {
     /// Begin of each piece → the piece. Pieces don't overlap; they touch only where their lineage differs.
     pieces: BTreeMap<u64, Piece>,
+    /// Committed bytes.
     bytes: u64,
+    region_bytes: u64,
+    /// Stretches of the region in which nothing is committed.
+    gaps: u64,
     next_lineage: u64,
 }
 
@@ -24,14 +28,26 @@ struct Piece {
 }
 
 impl Runs {
+    /// Nothing yet, in a region of so many bytes: one gap.
+    pub(crate) fn over(region_bytes: u64) -> Self {
+        Self { pieces: BTreeMap::new(), bytes: 0, region_bytes, gaps: 1, next_lineage: 0 }
+    }
+
     /// Committed bytes.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Pieces that the kernel may hold them as; constant cost.
-    pub(crate) fn pieces(&self) -> usize {
-        self.pieces.len()
+    /// The most mappings that the kernel holds the region as; constant cost.
+    pub(crate) fn mappings(&self) -> u64 {
+        u64::try_from(self.pieces.len()).unwrap_or(u64::MAX).saturating_add(self.gaps)
+    }
+
+    /// How many gaps a range leaves, or left, of the gap that it lies in once it is free: 0 to 2.
+    fn gaps_beside(&self, range: &Range<u64>) -> u64 {
+        let before = self.pieces.range(..range.start).next_back().map_or(0, |(_, piece)| piece.end);
+        let after = self.pieces.range(range.end..).next().map_or(self.region_bytes, |(start, _)| *start);
+        u64::from(before < range.start).saturating_add(u64::from(range.end < after))
     }
 
     /// Whether nothing in the range is committed.
@@ -55,6 +71,7 @@ impl Runs {
     pub(crate) fn insert(&mut self, range: Range<u64>) {
         debug_assert!(self.is_free(&range), "{range:?} is not free in {self:?}");
         self.bytes = self.bytes.saturating_add(length(&range));
+        self.gaps = self.gaps.saturating_add(self.gaps_beside(&range)).saturating_sub(1);
         let right = self.pieces.get(&range.end).copied();
         let left = self.pieces.range_mut(..range.start).next_back().map(|(_, piece)| piece);
         match (left.filter(|left| left.end == range.start), right) {
@@ -92,12 +109,12 @@ impl Runs {
         if let Some(rest) = rest {
             self.pieces.insert(range.end, rest);
         }
+        self.gaps = self.gaps.saturating_add(1).saturating_sub(self.gaps_beside(&range));
     }
 
     /// Forgets everything.
     pub(crate) fn clear(&mut self) {
-        self.pieces.clear();
-        self.bytes = 0;
+        *self = Self::over(self.region_bytes);
     }
 }
 
@@ -111,41 +128,43 @@ mod tests {
     use proptest::prelude::*;
 
     fn runs(ranges: &[(u64, u64)]) -> Runs {
-        let mut runs = Runs::default();
+        let mut runs = Runs::over(GRANULES);
         ranges.iter().for_each(|(start, end)| runs.insert(*start..*end));
         runs
     }
 
     #[test]
     fn a_watermark_is_one_piece_however_often_it_moves() {
-        let mut runs = Runs::default();
+        let mut runs = Runs::over(10_000);
         for step in 0..10_000 {
+            assert_eq!(runs.mappings(), 1 + u64::from(step > 0));
             runs.insert(step..step + 1);
-            assert_eq!(runs.pieces(), 1);
         }
+        assert_eq!(runs.mappings(), 1);
         runs.remove(3..10_000);
         runs.insert(3..7);
-        assert_eq!((runs.pieces(), runs.bytes()), (1, 7));
+        assert_eq!((runs.mappings(), runs.bytes()), (2, 7));
     }
 
     #[test]
     fn pieces_that_grew_apart_stay_two_where_they_meet() {
         let mut runs = runs(&[(0, 1), (2, 3)]);
         runs.insert(1..2);
-        assert_eq!((runs.pieces(), runs.bytes()), (2, 3));
+        assert_eq!((runs.mappings(), runs.bytes()), (2 + 1, 3));
         assert!(runs.is_committed(&(0..3)));
         runs.remove(0..3);
-        assert_eq!((runs.pieces(), runs.bytes()), (0, 0));
+        assert_eq!((runs.mappings(), runs.bytes()), (1, 0));
     }
 
     #[test]
     fn a_hole_that_is_filled_again_leaves_no_seam() {
-        let mut runs = runs(&[(0, 100)]);
+        let mut runs = Runs::over(100);
+        runs.insert(0..100);
         for hole in 10..90 {
             runs.remove(hole..hole + 5);
-            assert_eq!(runs.pieces(), 2);
+            assert_eq!(runs.mappings(), 2 + 1);
             runs.insert(hole..hole + 5);
-            assert_eq!(runs.pieces(), 1);
+            assert_eq!(runs.mappings(), 1);
         }
     }
 
@@ -153,9 +172,10 @@ mod tests {
     fn taking_an_insert_back_restores_the_pieces() {
         for before in [vec![(0, 2), (4, 6)], vec![(0, 2)], vec![(4, 6)], vec![(0, 1)]] {
             let mut changed = runs(&before);
+            let mappings = changed.mappings();
             changed.insert(2..4);
             changed.remove(2..4);
-            assert_eq!(changed.pieces(), before.len());
+            assert_eq!(changed.mappings(), mappings);
             assert!(before.iter().all(|(start, end)| changed.is_committed(&(*start..*end))));
         }
     }
@@ -166,15 +186,16 @@ mod tests {
         range.clone().fold(0, |bits, granule| bits | 1 << granule)
     }
 
-    fn maximal_runs(bitmap: u32) -> usize {
-        let begins = bitmap & !(bitmap << 1);
-        usize::try_from(begins.count_ones()).unwrap()
+    /// Stretches of granules that are all committed, and of granules that are all free.
+    fn stretches(bitmap: u32) -> u64 {
+        let granules: Vec<_> = (0..GRANULES).map(|granule| bitmap >> granule & 1).collect();
+        u64::try_from(granules.chunk_by(|left, right| left == right).count()).unwrap()
     }
 
     proptest! {
         #[test]
         fn runs_agree_with_a_bitmap(steps in prop::collection::vec((0..GRANULES, 1..=GRANULES), 0..200)) {
-            let (mut runs, mut bitmap) = (Runs::default(), 0_u32);
+            let (mut runs, mut bitmap) = (Runs::over(GRANULES), 0_u32);
             for (start, count) in steps {
                 let range = start..start.saturating_add(count).min(GRANULES);
                 let wanted = bits(&range);
@@ -188,7 +209,8 @@ mod tests {
                     bitmap &= !wanted;
                 }
                 prop_assert_eq!(runs.bytes(), u64::from(bitmap.count_ones()));
-                prop_assert!(runs.pieces() >= maximal_runs(bitmap));
+                let seams = runs.pieces.iter().filter(|(_, piece)| runs.pieces.contains_key(&piece.end)).count();
+                prop_assert_eq!(runs.mappings(), stretches(bitmap).saturating_add(u64::try_from(seams).unwrap()));
             }
         }
     }

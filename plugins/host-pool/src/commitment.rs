@@ -6,7 +6,7 @@
 use crate::pool::Pool;
 use crate::region::OpenRegion;
 use crate::supply::{Piece, Returns};
-use leasehold_host_memory::{Fault, maps_of};
+use leasehold_host_memory::Fault;
 use leasehold_plugin_api::toolkit::request::name;
 use leasehold_plugin_api::{BackingError, CommitRange, ErrorKind};
 use std::fmt::Display;
@@ -72,7 +72,7 @@ impl OpenRegion<'_> {
             state.extents.insert_private(start, *run);
             start = start.saturating_add(run.frames);
         }
-        let granted = state.share.resize_within_limit(maps_of(state.extents.pieces()));
+        let granted = state.share.resize_within_limit(state.extents.mappings());
         if granted.is_err() {
             state.extents.remove_private(range);
         }

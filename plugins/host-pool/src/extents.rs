@@ -1,6 +1,7 @@
 //! What is mapped where in one region: ranges of granules, each with its frames. Pure bookkeeping, no system call.
 //!
-//! It also counts the pieces that the kernel may hold them as: neighbours whose frames follow each other are one.
+//! It also counts the mappings that the kernel holds the region as: one for each piece, where neighbours whose frames
+//! follow each other are one piece, and one for each gap. Pieces that touch have no gap between them.
 
 use crate::prefix_memory::PrefixMemory;
 use crate::run::Run;
@@ -8,13 +9,17 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// What is mapped in one region, by granule. Every range given to it is non-empty.
-#[derive(Debug, Default)]
+/// What is mapped in one region, by granule. Every range given to it is non-empty and within the region.
+#[derive(Debug)]
 pub(crate) struct Extents {
     /// First granule of each extent → the extent. Extents don't overlap.
     by_start: BTreeMap<u64, Extent>,
+    /// Granules of the region.
+    granules: u64,
     private_granules: u64,
-    pieces: usize,
+    private_pieces: usize,
+    /// Mappings of the extents, and of the gaps before, between and after them.
+    mappings: u64,
 }
 
 #[derive(Clone, Debug)]
@@ -50,14 +55,25 @@ pub(crate) struct Contents {
 }
 
 impl Extents {
+    /// Nothing yet, in a region of so many granules: one gap.
+    pub(crate) fn over(granules: u64) -> Self {
+        Self { by_start: BTreeMap::new(), granules, private_granules: 0, private_pieces: 0, mappings: 1 }
+    }
+
     /// Granules with frames of this region alone.
     pub(crate) fn private_granules(&self) -> u64 {
         self.private_granules
     }
 
-    /// Pieces that the kernel may hold them as; constant cost.
-    pub(crate) fn pieces(&self) -> usize {
-        self.pieces
+    /// Pieces that frames of this region alone are in.
+    pub(crate) fn private_pieces(&self) -> usize {
+        self.private_pieces
+    }
+
+    /// Mappings that the kernel holds the region as; constant cost. It may hold fewer: it joins what happens to follow
+    /// each other in two regions or in two prefixes.
+    pub(crate) fn mappings(&self) -> u64 {
+        self.mappings
     }
 
     /// Whether nothing in the range is mapped, residue aside.
@@ -159,14 +175,14 @@ impl Extents {
     /// Takes everything away.
     pub(crate) fn remove_all(&mut self) -> Contents {
         let mut contents = Contents::default();
-        for (start, Extent { granules, content }) in std::mem::take(&mut self.by_start) {
+        let emptied = std::mem::replace(self, Self::over(self.granules));
+        for (start, Extent { granules, content }) in emptied.by_start {
             match content {
                 Content::Private(first) => contents.private.push((start, Run::new(first, granules))),
                 Content::Residue(first) => contents.residue.push((start, Run::new(first, granules))),
                 Content::Prefix(part) => contents.prefixes.push((start, part)),
             }
         }
-        (self.private_granules, self.pieces) = (0, 0);
         contents
     }
 
@@ -184,7 +200,7 @@ impl Extents {
 
     /// Makes two extents of the one that granule `at` lies within. A part of a prefix is never cut.
     fn cut(&mut self, at: u64) {
-        let Some((&start, extent)) = self.by_start.range_mut(..at).next_back() else { return };
+        let Some((&start, extent)) = self.by_start.range(..at).next_back() else { return };
         let left = at.saturating_sub(start);
         let right = extent.granules.saturating_sub(left);
         let content = match extent.content {
@@ -192,21 +208,36 @@ impl Extents {
             Content::Residue(first) => Content::Residue(first.saturating_add(left)),
             Content::Prefix(_) => return,
         };
-        if right > 0 {
-            extent.granules = left;
+        if right > 0
+            && let Some(whole) = self.take(start)
+        {
+            self.put(start, Extent { granules: left, ..whole });
             self.put(at, Extent { granules: right, content });
         }
     }
 
     fn put(&mut self, start: u64, extent: Extent) {
-        self.pieces = self.pieces.saturating_add(extent.pieces());
+        let gaps = self.gaps_beside(start, extent.granules);
+        self.mappings = self.mappings.saturating_add(extent.mappings()).saturating_add(gaps).saturating_sub(1);
+        self.private_pieces = self.private_pieces.saturating_add(extent.private_pieces());
         self.by_start.insert(start, extent);
     }
 
     fn take(&mut self, start: u64) -> Option<Extent> {
         let extent = self.by_start.remove(&start)?;
-        self.pieces = self.pieces.saturating_sub(extent.pieces());
+        let gaps = self.gaps_beside(start, extent.granules);
+        self.mappings = self.mappings.saturating_add(1).saturating_sub(extent.mappings()).saturating_sub(gaps);
+        self.private_pieces = self.private_pieces.saturating_sub(extent.private_pieces());
         Some(extent)
+    }
+
+    /// How many gaps an extent leaves of the one that it lies in: 0 to 2.
+    fn gaps_beside(&self, start: u64, granules: u64) -> u64 {
+        let end = start.saturating_add(granules);
+        let before = self.by_start.range(..start).next_back();
+        let before = before.map_or(0, |(start, extent)| start.saturating_add(extent.granules));
+        let after = self.by_start.range(end..).next().map_or(self.granules, |(start, _)| *start);
+        u64::from(before < start).saturating_add(u64::from(end < after))
     }
 }
 
@@ -218,10 +249,14 @@ impl Extent {
         }
     }
 
-    fn pieces(&self) -> usize {
+    fn private_pieces(&self) -> usize {
+        usize::from(matches!(self.content, Content::Private(_)))
+    }
+
+    fn mappings(&self) -> u64 {
         match &self.content {
             Content::Private(_) | Content::Residue(_) => 1,
-            Content::Prefix(part) => part.memory.part(&part.granules).len(),
+            Content::Prefix(part) => u64::try_from(part.memory.part(&part.granules).len()).unwrap_or(u64::MAX),
         }
     }
 }
@@ -240,36 +275,52 @@ mod tests {
 
     #[test]
     fn frames_that_follow_each_other_are_one_piece_and_others_are_not() {
-        let mut extents = Extents::default();
+        let mut extents = Extents::over(100);
         extents.insert_private(4, Run::new(104, 4));
         extents.insert_private(0, Run::new(100, 4));
-        assert_eq!((extents.pieces(), extents.continuation(8)), (1, Some(108)));
+        assert_eq!((extents.private_pieces(), extents.continuation(8)), (1, Some(108)));
         extents.insert_private(8, Run::new(300, 4));
-        assert_eq!((extents.pieces(), extents.private_granules()), (2, 12));
+        assert_eq!((extents.private_pieces(), extents.private_granules()), (2, 12));
         assert_eq!(extents.remove_private(&(2..10)), [(2, Run::new(102, 6)), (8, Run::new(300, 2))]);
-        assert_eq!((extents.pieces(), extents.private_granules()), (2, 4));
+        assert_eq!((extents.private_pieces(), extents.private_granules()), (2, 4));
         assert!(extents.is_private(&(0..2)) && extents.is_private(&(10..12)) && extents.is_free(&(2..10)));
     }
 
     #[test]
     fn a_part_of_a_prefix_counts_a_piece_for_each_of_its_runs() {
-        let mut extents = Extents::default();
+        let mut extents = Extents::over(100);
         extents.insert_prefix(10, part(0..4));
         extents.insert_prefix(14, part(4..6));
-        assert_eq!((extents.pieces(), extents.private_granules()), (3, 0));
+        assert_eq!((extents.mappings(), extents.private_pieces(), extents.private_granules()), (3 + 2, 0, 0));
         assert!(!extents.is_free(&(13..20)) && !extents.is_private(&(10..11)) && extents.is_free(&(0..10)));
         assert!(extents.prefix(10).is_some() && extents.prefix(11).is_none() && extents.continuation(16).is_none());
         assert!(extents.remove_prefix(14).is_some() && extents.remove_prefix(14).is_none());
-        assert_eq!(extents.pieces(), 2);
+        assert_eq!(extents.mappings(), 2 + 2);
+    }
+
+    #[test]
+    fn pieces_that_touch_have_no_gap_between_them() {
+        let mut extents = Extents::over(12);
+        assert_eq!(extents.mappings(), 1);
+        extents.insert_private(4, Run::new(104, 4));
+        assert_eq!(extents.mappings(), 1 + 2);
+        extents.insert_private(8, Run::new(50, 4));
+        assert_eq!(extents.mappings(), 2 + 1);
+        extents.insert_private(0, Run::new(10, 4));
+        assert_eq!(extents.mappings(), 3);
+        extents.remove_private(&(5..6));
+        assert_eq!(extents.mappings(), 4 + 1);
+        extents.remove_all();
+        assert_eq!((extents.mappings(), extents.private_pieces()), (1, 0));
     }
 
     #[test]
     fn residue_is_free_and_is_found_again() {
-        let mut extents = Extents::default();
+        let mut extents = Extents::over(100);
         extents.insert_residue(4, Run::new(7, 4));
         assert!(extents.is_free(&(0..8)) && !extents.is_private(&(4..8)));
         assert_eq!(extents.remove_residue(&(6..8)), [(6, Run::new(9, 2))]);
-        assert_eq!((extents.pieces(), extents.private_granules()), (1, 0));
+        assert_eq!((extents.mappings(), extents.private_granules()), (1 + 2, 0));
         assert_eq!(extents.remove_all().residue, [(4, Run::new(7, 2))]);
     }
 
@@ -278,7 +329,7 @@ mod tests {
     proptest! {
         #[test]
         fn extents_agree_with_a_table(steps in prop::collection::vec((0..GRANULES, 1..6_u64, 0..100_u64), 0..100)) {
-            let (mut extents, mut table) = (Extents::default(), [None; 24]);
+            let (mut extents, mut table) = (Extents::over(GRANULES), [None; 24]);
             for (start, count, first) in steps {
                 let range = start..start.saturating_add(count).min(GRANULES);
                 let slots = usize::try_from(range.start).unwrap()..usize::try_from(range.end).unwrap();
@@ -296,7 +347,10 @@ mod tests {
                 }
                 let committed = table.iter().flatten().count();
                 prop_assert_eq!(extents.private_granules(), u64::try_from(committed).unwrap());
-                prop_assert_eq!(extents.pieces(), extents.by_start.len());
+                prop_assert_eq!(extents.private_pieces(), extents.by_start.len());
+                let joins = |left: &Option<u64>, right: &Option<u64>| left.map(|frame| frame.saturating_add(1)) == *right;
+                let mappings = table.chunk_by(|left, right| left.is_some() == right.is_some() && (left.is_none() || joins(left, right)));
+                prop_assert_eq!(extents.mappings(), u64::try_from(mappings.count()).unwrap());
             }
         }
     }

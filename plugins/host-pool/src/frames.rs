@@ -26,6 +26,8 @@ pub(crate) struct Need {
     pub(crate) role: MemoryRole,
     /// The frame that would continue what the region has already.
     pub(crate) after: Option<u64>,
+    /// In how many pieces the region's own frames are already.
+    pub(crate) pieces: usize,
     /// The region that it is for, and how many granules lie from its beginning to that region's end.
     pub(crate) growth: Option<(RegionId, u64)>,
 }
@@ -95,16 +97,29 @@ impl Frames {
         taken
     }
 
-    /// Takes at most `frames` parked frames: what the holder left itself, then any.
-    pub(crate) fn take_parked(&mut self, need: &Need, frames: u64) -> Vec<Parcel> {
+    /// Takes at most `frames` parked frames in at most `most_runs` runs: what the holder left itself, then any.
+    pub(crate) fn take_parked(&mut self, need: &Need, frames: u64, most_runs: usize) -> Vec<Parcel> {
         let (mut taken, mut left) = (Vec::new(), frames);
         for holder in [Some(need.holder), None] {
             while left > 0
+                && taken.len() < most_runs
                 && let Some(parcel) = self.parked.take(holder, left, need.fit())
             {
                 left = left.saturating_sub(parcel.run.frames);
                 taken.push(parcel);
             }
+        }
+        taken
+    }
+
+    /// Takes at most `frames` parked frames to be exchanged for others: the smallest runs, which serve least as they are.
+    pub(crate) fn take_fragments(&mut self, frames: u64) -> Vec<Parcel> {
+        let (mut taken, mut left) = (Vec::new(), frames);
+        while left > 0
+            && let Some(parcel) = self.parked.take_smallest(left)
+        {
+            left = left.saturating_sub(parcel.run.frames);
+            taken.push(parcel);
         }
         taken
     }
@@ -134,11 +149,13 @@ impl Frames {
         self.take_anywhere(wanted)
     }
 
-    /// Takes at most `wanted` frames of the largest headroom, from its end.
+    /// Takes at most `wanted` frames of the largest headroom, from its end, and at most half of it: the region that it is
+    /// for goes on growing into the rest, and has to be given no other stretch.
     fn take_others_headroom(&mut self, wanted: u64) -> Option<Run> {
         let (region, headroom) = self.headrooms.iter().max_by_key(|(_, headroom)| headroom.frames)?;
         let (region, headroom) = (*region, *headroom);
-        let (rest, taken) = headroom.split(headroom.frames.saturating_sub(wanted));
+        let most = headroom.frames.div_ceil(2).min(wanted);
+        let (rest, taken) = headroom.split(headroom.frames.saturating_sub(most));
         if rest.is_empty() {
             self.headrooms.remove(&region);
         } else {
@@ -205,7 +222,7 @@ mod tests {
 
     fn need(frames: u64, growth: Option<(u64, u64)>) -> Need {
         let growth = growth.map(|(region, room)| (RegionId::new(region), room));
-        Need { frames, holder: HOLDER, role: MemoryRole::KvCache, after: None, growth }
+        Need { frames, holder: HOLDER, role: MemoryRole::KvCache, after: None, pieces: 0, growth }
     }
 
     fn frames(frames_per_segment: u64, segments: u64) -> Frames {
@@ -270,6 +287,21 @@ mod tests {
     }
 
     #[test]
+    fn large_regions_that_outgrow_the_file_stay_few_pieces() {
+        let mut frames = frames(1 << 16, ROOMY_SEGMENTS);
+        let mut regions = [(None, 0); 3 * 48];
+        for granule in 0..200 {
+            for (region, (after, pieces)) in (0..).zip(&mut regions) {
+                let need = Need { after: *after, ..need(1, Some((region, (1 << 40) - granule))) };
+                let run = frames.take_fresh(&need, 1, *after).unwrap();
+                *pieces += i32::from(*after != Some(run.first));
+                *after = Some(run.end());
+            }
+        }
+        assert_eq!(regions.map(|(_, pieces)| pieces), [1; 3 * 48]);
+    }
+
+    #[test]
     fn what_is_too_much_to_park_is_answered() {
         let mut frames = frames(100, 1);
         let parcel = |first, frames| Parcel { run: Run::new(first, frames), holder: HOLDER, age: 1 };
@@ -298,7 +330,7 @@ mod tests {
                 }
                 let continuing = frames.take_continuing(&need);
                 let left = continuing.iter().fold(count, |left, parcel| left.saturating_sub(parcel.run.frames));
-                let parked = frames.take_parked(&need, left);
+                let parked = frames.take_parked(&need, left, usize::MAX);
                 let mut left = parked.iter().fold(left, |left, parcel| left.saturating_sub(parcel.run.frames));
                 taken.extend(continuing.into_iter().chain(parked).map(|parcel| parcel.run));
                 while left > 0 {

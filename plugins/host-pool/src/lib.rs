@@ -37,6 +37,7 @@ mod holes;
 mod obtaining;
 mod options;
 mod parked;
+mod piece_bound;
 mod placement;
 mod pool;
 mod prefix;

@@ -1,11 +1,13 @@
 //! How a pool finds the frames of a call: what is parked first, then holes that are charged before they are taken.
 //!
-//! Every run that serves a need is a mapping of the kernel for as long as the need lives, and those are scarce. So of
-//! parked memory that is in many pieces the small ones are exchanged: they are given back, and as many holes that lie
-//! side by side are taken for them. What is owned stays the same, so nothing is charged for that.
+//! Every run that serves a need is a mapping of the kernel for as long as the need lives, and those are scarce. So only
+//! as many parked runs serve as they are as `piece_bound.rs` allows the region. Other parked frames are exchanged: their
+//! memory is given back, and as many holes that lie side by side are taken for them, from the region's headroom. What is
+//! owned stays the same, so nothing is charged for that.
 
 use crate::frames::{Frames, Need};
 use crate::parked::Parcel;
+use crate::piece_bound::PieceBound;
 use crate::pool::Pool;
 use crate::run::Run;
 use crate::supply::{Piece, Supply, frames_in};
@@ -13,9 +15,6 @@ use leasehold_host_memory::Fault;
 use leasehold_plugin_api::{BackingError, ErrorKind, HolderId, MemoryRole};
 
 const SCARCE_FRAMES: &str = "free memory, or let the process have more files or larger ones (ulimit -n, -f)";
-
-/// The most runs of parked frames, beside those that continue a region, that serve one need as they are.
-const MOST_RUNS: usize = 4;
 
 impl Pool {
     /// Frames for every need, or for none.
@@ -35,8 +34,8 @@ impl Pool {
     }
 
     /// Takes what is parked for the needs that are to be served, as far as they lack it. What continues a region goes to
-    /// that region before any other need is looked at. The rest is in the order of the file, which makes the fewest
-    /// mappings; small pieces are fragments. Answers how many frames it took.
+    /// that region before any other need is looked at. Runs within the region's bound come next, in the order of the file,
+    /// which makes the fewest mappings. What is taken beyond the bound are fragments. Returns the frames taken.
     fn take_parked(&self, needs: &[Need], supply: &mut Supply<'_>, serves: impl Fn(&Need) -> bool) -> u64 {
         let before = supply.frames();
         let mut frames = self.lock();
@@ -47,12 +46,18 @@ impl Pool {
             let after = part.last().map_or(need.after, |piece| Some(piece.run.end()));
             part.append(&mut pieces(frames.take_continuing(&Need { frames: lacking, after, ..*need })));
         }
-        for (index, need) in needs.iter().enumerate().filter(|(_, need)| serves(need)) {
-            let mut rest = pieces(frames.take_parked(need, supply.lacking(index, need)));
-            rest.sort_unstable_by_key(|piece| std::cmp::Reverse(piece.run.frames));
-            let fragments = rest.split_off(rest.len().min(MOST_RUNS));
-            rest.sort_unstable_by_key(|piece| piece.run);
-            supply.add(index, rest, fragments);
+        let mut bound = PieceBound::default();
+        for (index, need) in needs.iter().enumerate() {
+            let most_runs = bound.left(need, supply.runs(index));
+            if !serves(need) {
+                continue;
+            }
+            let lacking = supply.lacking(index, need);
+            let mut serving = pieces(frames.take_parked(need, lacking, most_runs));
+            serving.sort_unstable_by_key(|piece| piece.run);
+            bound.add(serving.len());
+            let fragments = pieces(frames.take_fragments(lacking.saturating_sub(frames_in(&serving))));
+            supply.add(index, serving, fragments);
         }
         supply.frames().saturating_sub(before)
     }

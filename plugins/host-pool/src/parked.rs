@@ -112,6 +112,12 @@ impl Parked {
         }
     }
 
+    /// Takes at most `most` frames of the smallest run, one that no region claims before one that is claimed.
+    pub(crate) fn take_smallest(&mut self, most: u64) -> Option<Parcel> {
+        let (.., first) = *self.by_size.first()?;
+        self.take_front(first, most, Claim::Free)
+    }
+
     /// Takes at most `most` frames of the run that was parked first.
     pub(crate) fn take_oldest(&mut self, most: u64) -> Option<Parcel> {
         let (_, first) = *self.by_age.first()?;

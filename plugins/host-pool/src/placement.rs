@@ -10,7 +10,7 @@ use crate::prefix_memory::PrefixMemory;
 use crate::region::OpenRegion;
 use crate::supply::Returns;
 use crate::window::Treatment;
-use leasehold_host_memory::{Fault, maps_of};
+use leasehold_host_memory::Fault;
 use leasehold_plugin_api::toolkit::request::name;
 use leasehold_plugin_api::{BackingError, ErrorKind, PrefixMapping};
 use rustix::io::Errno;
@@ -53,7 +53,7 @@ impl OpenRegion<'_> {
     fn book_part(&mut self, start: u64, part: PrefixPart, returns: &mut Returns) -> Result<(), BackingError> {
         let state = &mut *self.state;
         state.extents.insert_prefix(start, part);
-        let granted = state.share.resize_within_limit(maps_of(state.extents.pieces()));
+        let granted = state.share.resize_within_limit(state.extents.mappings());
         if granted.is_err() {
             returns.memories.extend(state.extents.remove_prefix(start).map(|part| part.memory));
         }

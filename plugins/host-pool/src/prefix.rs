@@ -11,7 +11,7 @@ use crate::region::HELD;
 use crate::run::Run;
 use crate::supply::{Returns, Supply};
 use crate::window::{Treatment, Window};
-use leasehold_host_memory::{AddressSpace, Fault, MapBudget, MapShare, maps_of};
+use leasehold_host_memory::{AddressSpace, Fault, MapBudget, MapShare};
 use leasehold_plugin_api::{Address, BackingError, ErrorKind, PrefixId, PrefixRequest, ReleaseOutcome};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -52,13 +52,13 @@ impl LivePrefix {
     ) -> Result<(Self, u64), BackingError> {
         let PrefixRequest { id, bytes, role, holder } = *request;
         let granule = pool.settings.granule;
-        let mut share = budget.take(maps_of(0))?;
+        let mut share = budget.take(1)?;
         let window = Window::reserve(bytes, granule).map_err(|fault| AddressSpace::refusal(fault, bytes, granule))?;
-        let need = Need { frames: bytes.div_euclid(granule), holder, role, after: None, growth: None };
+        let need = Need { frames: bytes.div_euclid(granule), holder, role, after: None, pieces: 0, growth: None };
         let supply = pool.obtain(&[need])?;
         let pieces: Vec<_> = supply.parts.iter().flatten().copied().collect();
         let runs = joined(pieces.iter().map(|piece| piece.run));
-        share.resize_within_limit(maps_of(runs.len()))?;
+        share.resize_within_limit(u64::try_from(runs.len()).unwrap_or(u64::MAX))?;
         if let Err(fault) = pool.place(&window, 0, &pieces, holder) {
             undo(window, bytes, supply, pool);
             let what = format!("{id} of {bytes} bytes can't be mapped");

@@ -17,7 +17,7 @@ use crate::pool::Pool;
 use crate::run::frames_of;
 use crate::supply::Returns;
 use crate::window::Window;
-use leasehold_host_memory::{AddressSpace, Fault, MapBudget, MapShare, maps_of};
+use leasehold_host_memory::{AddressSpace, Fault, MapBudget, MapShare};
 use leasehold_plugin_api::toolkit::Lockable;
 use leasehold_plugin_api::toolkit::request::{self, name};
 use leasehold_plugin_api::{Address, BackingError, CommitRange, ErrorKind, HolderId, MemoryRole, ReleaseOutcome};
@@ -76,17 +76,17 @@ impl LiveRegion {
         granule: u64,
         budget: &'static MapBudget,
     ) -> Result<Self, BackingError> {
-        let share = budget.take(maps_of(0))?;
+        let share = budget.take(1)?;
         let window = Window::reserve(bytes, align).map_err(|fault| AddressSpace::refusal(fault, bytes, align))?;
         let base = window.base();
-        let state = State { life: Life::Open(window), extents: Extents::default(), share };
+        let state = State { life: Life::Open(window), extents: Extents::over(bytes.div_euclid(granule)), share };
         Ok(Self { base, bytes, granule, purpose, state: Mutex::new(state) })
     }
 
     /// What its whole size needs, as a plain allocation does.
     pub(crate) fn whole_need(&self) -> Need {
         let Purpose { holder, role } = self.purpose;
-        Need { frames: self.granules_in(self.bytes), holder, role, after: None, growth: None }
+        Need { frames: self.granules_in(self.bytes), holder, role, after: None, pieces: 0, growth: None }
     }
 
     /// Unmaps it; `None` when that is done already.
@@ -218,7 +218,8 @@ impl OpenRegion<'_> {
         let room = bytes.div_euclid(granule).saturating_sub(range.start);
         let after = self.state.extents.continuation(range.start);
         let frames = range.end.saturating_sub(range.start);
-        Ok(Need { frames, holder, role, after, growth: Some((part.region(), room)) })
+        let pieces = self.state.extents.private_pieces();
+        Ok(Need { frames, holder, role, after, pieces, growth: Some((part.region(), room)) })
     }
 
     /// The window, which is there for as long as the region is open.
@@ -232,6 +233,6 @@ impl OpenRegion<'_> {
     /// Sets the share to what is left after something went, whatever the limit says: freeing has to work.
     pub(crate) fn resize_share(&mut self) {
         let state = &mut *self.state;
-        state.share.resize(maps_of(state.extents.pieces()));
+        state.share.resize(state.extents.mappings());
     }
 }

@@ -59,6 +59,11 @@ impl<'a> Supply<'a> {
         }
     }
 
+    /// The runs that a part has.
+    pub(super) fn runs(&self, part: usize) -> impl Iterator<Item = Run> {
+        self.parts.get(part).into_iter().flatten().map(|piece| piece.run)
+    }
+
     /// How many frames it has.
     pub(super) fn frames(&self) -> u64 {
         frames_of(self.parts.iter().chain(&self.fragments).flatten().map(|piece| &piece.run))

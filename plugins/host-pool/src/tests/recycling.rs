@@ -59,8 +59,9 @@ fn a_trim_gives_back_what_was_asked_rounded_up_and_the_oldest_first() {
     assert_eq!(pool.trim(1), Ok(GRANULE));
     assert_eq!(pool.trim(MIB - GRANULE), Ok(MIB - GRANULE));
     assert_eq!((books.charged(), pool.pool.resident_bytes()), (3 * MIB, 3 * MIB));
-    commit(&pool, 1, 0, MIB).unwrap();
-    assert_eq!((first_byte(base, 0), pool.pool.parked_bytes()), (1, 0));
+    let second = reserve(&pool, 2, 64 * MIB, ONE).base;
+    commit(&pool, 2, 0, MIB).unwrap();
+    assert_eq!((first_byte(second, 0), pool.pool.parked_bytes()), (1, 0));
     assert_eq!((pool.trim(0), pool.trim(u64::MAX)), (Ok(0), Ok(0)));
 }
 
