@@ -4,7 +4,7 @@
 //! refusal. Nothing is changed either way; but a backing whose answers changed is taken out of service.
 
 use crate::backing::{Capability, CheckedBacking};
-use crate::error::{AdmissionError, Error};
+use crate::error::{AdmissionError, Error, Operation};
 use crate::governor::{GovernorCore, Lease};
 use leasehold_plugin_api::{Accounting, MemoryRole};
 use std::sync::Arc;
@@ -20,6 +20,7 @@ pub(crate) enum Payer {
 
 /// Admits a backing, or says why not. The answers that it gave at creation are asked for again.
 pub(crate) fn admit(backing: &CheckedBacking, governor: &GovernorCore, role: MemoryRole) -> Result<Payer, Error> {
+    backing.check_process(Operation::Discover)?;
     check_books(backing, governor)?;
     backing.discover_again()?;
     Ok(match backing.accounting() {

@@ -5,6 +5,10 @@
 //! that breaks the contract, panics or loses its device is taken out of service: it gets no new work, but what it holds
 //! is still given back to it. Any thread may call; no lock is held across a call to the backing.
 //!
+//! In a child that was forked off the process that made the backing, no call reaches it and no lock is taken: the windows
+//! are the parent's, and so is the state behind them. Every call returns [`BackingFault::Forked`]; what is dropped is
+//! forgotten.
+//!
 //! * `checked/growing`: the calls of virtual backing.
 //! * `checked/allocating`: the call of plain allocation.
 //! * `checked/sharing`: the calls of shared mapping.
@@ -28,6 +32,7 @@ use super::quarantine::Unreturned;
 use super::{AddressMap, Capabilities, Capability, ServiceContext, quietly};
 use crate::error::{BackingFault, Operation};
 use crate::governor::{DomainBooks, Place};
+use crate::machine::ProcessMark;
 use leasehold_plugin_api::{
     Accounting, Address, AllocateRequest, Allocation, Backing, BackingError, Description, ErrorKind, HolderId,
     MemoryRole, ReleaseOutcome, ReleaseTarget,
@@ -63,6 +68,8 @@ pub(crate) struct CheckedBacking {
     addresses: Arc<AddressMap>,
     quarantine: Mutex<Vec<Unreturned>>,
     services: &'static ServiceContext,
+    /// The process that it lives in.
+    process: ProcessMark,
     /// Among those who are asked for room, while it lives.
     _place: Option<Place>,
 }
@@ -77,10 +84,22 @@ impl CheckedBacking {
         services: &'static ServiceContext,
     ) -> Arc<Self> {
         let Discovery { description, accounting, capabilities } = discovery;
-        let quarantine = Mutex::default();
+        let (quarantine, process) = (Mutex::default(), ProcessMark::current());
         Arc::new_cyclic(|this: &Weak<Self>| {
             let _place = Self::take_place(&books, accounting, services, this.clone());
-            Self { name, inner, description, accounting, capabilities, books, addresses, quarantine, services, _place }
+            Self {
+                name,
+                inner,
+                description,
+                accounting,
+                capabilities,
+                books,
+                addresses,
+                quarantine,
+                services,
+                process,
+                _place,
+            }
         })
     }
 
@@ -104,9 +123,9 @@ impl CheckedBacking {
         &self.books
     }
 
-    /// What the backing itself has charged to its domain.
+    /// What the backing itself has charged to its domain; 0 in a forked child.
     pub(crate) fn charged_bytes(&self) -> u64 {
-        self.services.charged_bytes(self.books.domain())
+        if self.is_of_this_process() { self.services.charged_bytes(self.books.domain()) } else { 0 }
     }
 
     /// Whether both belong to one host.
@@ -122,6 +141,21 @@ impl CheckedBacking {
     /// Why the backing is out of service.
     pub(crate) fn retired(&self) -> Option<&str> {
         self.services.retired()
+    }
+
+    /// Refuses an operation in a forked child. It comes before anything that a call changes or waits for: the child has
+    /// none of the threads that may have held a lock during the fork.
+    pub(crate) fn check_process(&self, operation: Operation) -> Result<(), BackingFault> {
+        if self.is_of_this_process() {
+            return Ok(());
+        }
+        Err(BackingFault::Forked { backing: Arc::clone(&self.name), operation })
+    }
+
+    /// Whether this is the process that made it.
+    #[inline]
+    pub(crate) fn is_of_this_process(&self) -> bool {
+        self.process.is_here()
     }
 
     /// Asks everything again: an answer that changed takes the backing out of service.
@@ -178,6 +212,7 @@ impl CheckedBacking {
     }
 
     fn call<T>(&self, operation: Operation, call: impl FnOnce() -> Result<T, BackingError>) -> Result<T, BackingFault> {
+        self.check_process(operation)?;
         contain_call(call).map_err(|error| {
             self.note(operation, &error);
             self.failed(operation, error)
@@ -218,8 +253,12 @@ fn broken(breach: &str) -> String {
 
 impl Drop for CheckedBacking {
     /// Gives the addresses back first, as a release does: the moment that the backing has unmapped what is in quarantine,
-    /// the system may hand it to another thread's region.
+    /// the system may hand it to another thread's region. A forked child forgets it: its end is the parent's to make.
     fn drop(&mut self) {
+        if !self.is_of_this_process() {
+            std::mem::forget(std::mem::replace(&mut self.inner, MadeBacking::Linked(Box::new(Ended))));
+            return;
+        }
         let kept: Vec<_> = self.lock_quarantine().drain(..).collect();
         kept.iter().for_each(|entry| self.give_back_addresses(entry));
         let inner = std::mem::replace(&mut self.inner, MadeBacking::Linked(Box::new(Ended)));

@@ -3,7 +3,7 @@
 use super::CheckedBacking;
 use super::prefix_memory::PrefixMemory;
 use super::quarantine::Unreturned;
-use crate::error::Unreleased;
+use crate::error::{Operation, Unreleased};
 use leasehold_plugin_api::{Address, PrefixId, PrefixRange};
 use std::sync::Arc;
 
@@ -70,6 +70,10 @@ impl PrefixHandle {
     }
 
     fn end(&mut self) -> Result<(), Unreleased> {
+        if let Err(fault) = self.backing.check_process(Operation::ReleasePrefix) {
+            std::mem::forget(self.memory.take());
+            return Err(Unreleased { remaining_bytes: 0, fault });
+        }
         match self.memory.take().and_then(Arc::into_inner) {
             Some(memory) => self.backing.give_back(Unreturned::prefix(memory)),
             None => Ok(()),

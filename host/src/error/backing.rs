@@ -53,6 +53,10 @@ impl fmt::Display for Operation {
     }
 }
 
+/// Why nothing of a host works in a forked child, and what to do.
+pub(super) const FORKED: &str = "this process was forked from the one that made the host, and inherits none of its memory; \
+     make a host of its own in the child, or start the child before the host or with exec";
+
 /// What went wrong in a call to a backing.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum BackingFault {
@@ -70,6 +74,9 @@ pub(crate) enum BackingFault {
         "backing {backing:?}: {operation} refused: the backing is out of service: {reason}; use another backing, and report this to the plugin's author"
     )]
     OutOfService { backing: Arc<str>, operation: Operation, reason: String },
+    /// This process was forked from the one that made the backing: nothing was called.
+    #[error("backing {backing:?}: {operation} refused: forked: {FORKED}")]
+    Forked { backing: Arc<str>, operation: Operation },
     /// The call was made, and its answer can't be: the backing is out of service from now on.
     #[error(
         "backing {backing:?}: {operation} not believed: {breach}; the backing is out of service from now on: use another, and report this to the plugin's author"
@@ -81,7 +88,7 @@ impl BackingFault {
     pub(crate) fn kind(&self) -> ErrorKind {
         match self {
             Self::Failed { error, .. } => kind_of(error.kind()),
-            Self::OutOfService { .. } | Self::Breach { .. } => ErrorKind::OutOfService,
+            Self::OutOfService { .. } | Self::Forked { .. } | Self::Breach { .. } => ErrorKind::OutOfService,
         }
     }
 
@@ -90,7 +97,7 @@ impl BackingFault {
         match self {
             Self::Breach { .. } => true,
             Self::Failed { error, .. } => error.kind().leaves_doubt(),
-            Self::OutOfService { .. } => false,
+            Self::OutOfService { .. } | Self::Forked { .. } => false,
         }
     }
 
@@ -98,14 +105,14 @@ impl BackingFault {
     pub(crate) fn tier_exhausted(&self) -> Option<&TierExhausted> {
         match self {
             Self::Failed { refusal, .. } => refusal.as_ref(),
-            Self::OutOfService { .. } | Self::Breach { .. } => None,
+            Self::OutOfService { .. } | Self::Forked { .. } | Self::Breach { .. } => None,
         }
     }
 
     pub(crate) fn backing_error(&self) -> Option<&BackingError> {
         match self {
             Self::Failed { error, .. } => Some(error),
-            Self::OutOfService { .. } | Self::Breach { .. } => None,
+            Self::OutOfService { .. } | Self::Forked { .. } | Self::Breach { .. } => None,
         }
     }
 }

@@ -21,6 +21,8 @@ pub(crate) enum BufferError {
         "not shrunk to {wanted} bytes a plane: {fault}; {left} of {before} bytes stay charged: call shrink_to again"
     )]
     NotShrunk { wanted: u64, left: u64, before: u64, fault: Box<BackingFault> },
+    #[error(transparent)]
+    Forked(BackingFault),
     #[error("{fault}; {remaining_bytes} bytes stay charged: call reap() to try again")]
     NotReleased { remaining_bytes: u64, fault: Box<BackingFault> },
     #[error(
@@ -41,8 +43,10 @@ pub(crate) enum BufferError {
 
 impl From<Unreleased> for BufferError {
     fn from(unreleased: Unreleased) -> Self {
-        let Unreleased { remaining_bytes, fault } = unreleased;
-        Self::NotReleased { remaining_bytes, fault: Box::new(fault) }
+        match unreleased {
+            Unreleased { fault: fault @ BackingFault::Forked { .. }, .. } => Self::Forked(fault),
+            Unreleased { remaining_bytes, fault } => Self::NotReleased { remaining_bytes, fault: Box::new(fault) },
+        }
     }
 }
 
@@ -60,6 +64,7 @@ impl BufferError {
             Self::CapacityExceeded { .. } => ErrorKind::CapacityExceeded,
             Self::Exhausted { .. } => ErrorKind::TierExhausted,
             Self::NotGrown { fault, .. } | Self::NotShrunk { fault, .. } => fault.kind(),
+            Self::Forked(fault) => fault.kind(),
             Self::NotReleased { .. } => ErrorKind::NotReleased,
             Self::NotHostAccessible { .. } => ErrorKind::Unsupported,
         }

@@ -13,6 +13,7 @@ mod kind;
 mod prefix;
 
 pub(crate) use admission::AdmissionError;
+use backing::FORKED;
 pub(crate) use backing::{BackingFault, Operation, Unreleased};
 pub(crate) use brought::BroughtError;
 pub(crate) use buffer::BufferError;
@@ -44,6 +45,8 @@ enum Reason {
         "domain {0} has no books: no backing serves it and [budget] does not name it; name it in [budget] of registry.toml"
     )]
     UnknownDomain(Domain),
+    #[error("the books of {0} are out of service here: {FORKED}")]
+    ForkedBooks(Domain),
     #[error("lease refused: {0}")]
     Exhausted(TierExhausted),
     #[error(transparent)]
@@ -69,6 +72,10 @@ impl Error {
         Reason::UnknownDomain(domain).into()
     }
 
+    pub(crate) fn forked_books(domain: Domain) -> Self {
+        Reason::ForkedBooks(domain).into()
+    }
+
     pub(crate) fn no_randomness(error: &getrandom::Error) -> Self {
         Reason::NoRandomness(error.to_string()).into()
     }
@@ -85,6 +92,7 @@ impl Error {
             Reason::Brought(_) => ErrorKind::InvalidRequest,
             Reason::Find(error) => error.kind(),
             Reason::UnknownDomain(_) => ErrorKind::UnknownDomain,
+            Reason::ForkedBooks(_) => ErrorKind::OutOfService,
             Reason::Exhausted(_) => ErrorKind::TierExhausted,
             Reason::Admission(error) => error.kind(),
             Reason::Backing(fault) => fault.kind(),

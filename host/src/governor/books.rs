@@ -5,6 +5,7 @@ use super::party::Party;
 use super::pressure::{Reclaimers, Request};
 use super::snapshot::{DomainSnapshot, GovernorSnapshot};
 use crate::error::{Error, TierExhausted};
+use crate::machine::ProcessMark;
 use leasehold_plugin_api::{AuthorityId, Domain, MemoryRole};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Once, PoisonError, RwLock};
@@ -18,12 +19,15 @@ pub(crate) struct DomainBooks {
     /// Whether the limit is known: a share of a device is not until a backing has described the device.
     limit_is_known: Once,
     reclaimers: Reclaimers,
+    /// Where they were opened: in a forked child none of those who are asked for room is there.
+    process: ProcessMark,
 }
 
 impl DomainBooks {
     fn open(domain: Domain) -> Result<Self, Error> {
         let (ledger, limit_is_known, reclaimers) = (Ledger::new(0), Once::new(), Reclaimers::default());
-        Ok(Self { domain, authority: mint_authority()?, ledger, limit_is_known, reclaimers })
+        let (authority, process) = (mint_authority()?, ProcessMark::current());
+        Ok(Self { domain, authority, ledger, limit_is_known, reclaimers, process })
     }
 
     /// Sets the limit, unless it is known already.
@@ -43,8 +47,14 @@ impl DomainBooks {
         &self.ledger
     }
 
-    pub(super) fn reclaimers(&self) -> &Reclaimers {
-        &self.reclaimers
+    /// Who is asked for room; none in a forked child, where the list's lock may be held for ever.
+    pub(super) fn reclaimers(&self) -> Option<&Reclaimers> {
+        self.process.is_here().then_some(&self.reclaimers)
+    }
+
+    /// Whether this is the process that opened them, and no child that was forked off since.
+    pub(super) fn is_of_this_process(&self) -> bool {
+        self.process.is_here()
     }
 
     /// Charges all of `bytes`, or nothing; where they don't fit, after others were asked to make room. The backing that pays
@@ -64,8 +74,16 @@ impl DomainBooks {
         refused: Refusal,
     ) -> Result<u64, TierExhausted> {
         let domain = self.domain;
-        self.reclaimers.charge(&self.ledger, Request { domain, bytes, role, payer }, refused).map_err(|refused| {
-            TierExhausted { domain, role, requested_bytes: bytes, used_bytes: refused.used, limit_bytes: refused.limit }
+        let outcome = match self.reclaimers() {
+            Some(reclaimers) => reclaimers.charge(&self.ledger, Request { domain, bytes, role, payer }, refused),
+            None => Err(refused),
+        };
+        outcome.map_err(|refused| TierExhausted {
+            domain,
+            role,
+            requested_bytes: bytes,
+            used_bytes: refused.used,
+            limit_bytes: refused.limit,
         })
     }
 
@@ -74,7 +92,8 @@ impl DomainBooks {
     #[cold]
     #[inline(never)]
     pub(crate) fn reclaim(&self, bytes: u64, role: MemoryRole, payer: Option<Party>) -> u64 {
-        self.reclaimers.reclaim(&self.ledger, Request { domain: self.domain, bytes, role, payer })
+        let request = Request { domain: self.domain, bytes, role, payer };
+        self.reclaimers().map_or(0, |reclaimers| reclaimers.reclaim(&self.ledger, request))
     }
 
     fn snapshot(&self) -> DomainSnapshot {

@@ -75,6 +75,12 @@ impl Governor {
         &self.core
     }
 
+    /// The books of a domain, in the process that opened them.
+    fn books(&self, domain: Domain) -> Result<Arc<DomainBooks>, Error> {
+        let books = self.core.books(domain).ok_or_else(|| Error::unknown_domain(domain))?;
+        if books.is_of_this_process() { Ok(books) } else { Err(Error::forked_books(domain)) }
+    }
+
     /// The identity of a domain's books, or `None` where none are kept.
     #[must_use]
     pub fn authority(&self, domain: Domain) -> Option<AuthorityId> {
@@ -90,8 +96,7 @@ impl Governor {
     /// [`ErrorKind::UnknownDomain`](crate::ErrorKind::UnknownDomain) when no books of the domain are kept. Nothing is
     /// charged then.
     pub fn lease(&self, domain: Domain, bytes: u64, role: MemoryRole) -> Result<Lease, Error> {
-        let books = self.core.books(domain).ok_or_else(|| Error::unknown_domain(domain))?;
-        Ok(Lease::charge(books, bytes, role, None)?)
+        Ok(Lease::charge(self.books(domain)?, bytes, role, None)?)
     }
 
     /// Has somebody asked for memory whenever a request on the domain does not fit, until the registration is dropped.
@@ -111,8 +116,7 @@ impl Governor {
         order: ReclaimOrder,
         reclaimer: Arc<dyn Reclaim>,
     ) -> Result<Registration, Error> {
-        let books = self.core.books(domain).ok_or_else(|| Error::unknown_domain(domain))?;
-        Ok(books.register(order, reclaimer))
+        Ok(self.books(domain)?.register(order, reclaimer))
     }
 
     /// Changes the limit of a domain. Lowered below what is in use it takes nothing away, grants nothing more, and
@@ -123,8 +127,7 @@ impl Governor {
     ///
     /// [`ErrorKind::UnknownDomain`](crate::ErrorKind::UnknownDomain) when no books of the domain are kept.
     pub fn set_limit(&self, domain: Domain, limit_bytes: u64) -> Result<(), Error> {
-        let books = self.core.books(domain).ok_or_else(|| Error::unknown_domain(domain))?;
-        books.ledger().set_limit(limit_bytes);
+        self.books(domain)?.ledger().set_limit(limit_bytes);
         Ok(())
     }
 
@@ -134,8 +137,7 @@ impl Governor {
     ///
     /// [`ErrorKind::UnknownDomain`](crate::ErrorKind::UnknownDomain) when no books of the domain are kept.
     pub fn restart_peak(&self, domain: Domain) -> Result<(), Error> {
-        let books = self.core.books(domain).ok_or_else(|| Error::unknown_domain(domain))?;
-        books.ledger().restart_peak();
+        self.books(domain)?.ledger().restart_peak();
         Ok(())
     }
 

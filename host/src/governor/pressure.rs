@@ -58,8 +58,10 @@ pub(crate) struct Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        if let Some(books) = self.books.upgrade() {
-            books.reclaimers().remove(self.party);
+        if let Some(books) = self.books.upgrade()
+            && let Some(reclaimers) = books.reclaimers()
+        {
+            reclaimers.remove(self.party);
         }
     }
 }
@@ -80,7 +82,9 @@ impl DomainBooks {
 
     fn place(self: &Arc<Self>, entry: Entry) -> Place {
         let party = entry.party;
-        self.reclaimers().add(entry);
+        if let Some(reclaimers) = self.reclaimers() {
+            reclaimers.add(entry);
+        }
         Place { books: Arc::downgrade(self), party }
     }
 }
@@ -257,7 +261,7 @@ mod tests {
     }
 
     fn parties(books: &DomainBooks) -> Vec<Party> {
-        books.reclaimers().in_order().iter().map(|entry| entry.party).collect()
+        books.reclaimers().expect("not forked").in_order().iter().map(|entry| entry.party).collect()
     }
 
     #[test]
@@ -290,7 +294,7 @@ mod tests {
     fn the_order_that_is_being_asked_stays_when_others_come_and_go() {
         let books = books();
         let one = books.register(ReclaimOrder::new(), Arc::new(Nothing));
-        let asking = books.reclaimers().in_order();
+        let asking = books.reclaimers().expect("not forked").in_order();
         let _other = books.register(ReclaimOrder::new(), Arc::new(Nothing));
         drop(one);
         assert_eq!((asking.len(), parties(&books).len()), (1, 1));

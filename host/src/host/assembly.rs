@@ -9,7 +9,7 @@ use crate::backing::{AddressMap, CheckedBacking, DirectBacking, MadeBacking, Ser
 use crate::error::Error;
 use crate::governor::{DomainBooks, GovernorCore};
 use crate::loader::{Door, Plugin};
-use crate::machine::HostMemory;
+use crate::machine::{HostMemory, ProcessMark};
 use crate::registry::{BudgetSpec, Enablement, LibrarySource, Manifest, ManifestEntry, Selection};
 use leasehold_plugin_api::{Accounting, Backing, BackingError, Description, Domain, ErrorKind, HostServices};
 use std::collections::BTreeMap;
@@ -169,7 +169,7 @@ impl Assembly {
             examine(&entry.name, &DirectBacking::new(&backing, &discovery));
         }
         let addresses = match discovery.description.host_access.is_direct() {
-            true => AddressMap::of_process(),
+            true => AddressMap::of_process(ProcessMark::current()),
             false => Arc::clone(self.addresses.entry(domain).or_default()),
         };
         let name = Arc::clone(&entry.name);

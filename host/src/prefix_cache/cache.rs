@@ -6,7 +6,7 @@ use super::snapshot::{Eviction, PrefixCacheSnapshot};
 use super::spec::PrefixCacheSpec;
 use crate::admission;
 use crate::backing::CheckedBacking;
-use crate::error::{BufferError, Error, PrefixError};
+use crate::error::{BufferError, Error, Operation, PrefixError};
 use crate::governor::{Governor, Reclaim, ReclaimOrder, Registration, Shortfall};
 use crate::prefix::{PrefixPart, SharedPrefix};
 use leasehold_plugin_api::Accounting;
@@ -64,10 +64,10 @@ impl PrefixCache {
         Ok(Self { shelf, _registration: Arc::new(registration) })
     }
 
-    /// The longest beginning of the chain that is known. It counts as used from now on.
+    /// The longest beginning of the chain that is known. It counts as used from now on. In a forked child none is.
     #[must_use]
     pub fn find(&self, chain: &[BlockHash]) -> FoundPrefix {
-        let mut state = self.shelf.lock();
+        let Some(mut state) = self.shelf.lock() else { return FoundPrefix::default() };
         let runs = state.index.find(chain);
         let mut found = FoundPrefix::default();
         for run in &runs {
@@ -93,21 +93,22 @@ impl PrefixCache {
     pub fn insert(&self, chain: &[BlockHash], first: usize, prefix: SharedPrefix) -> Result<usize, Error> {
         let blocks = chain.len().saturating_sub(first);
         self.shelf.check_prefix(&prefix, blocks)?;
-        let inserted = self.shelf.lock().index.insert(chain, first, prefix);
+        self.shelf.backing.check_process(Operation::MapPrefix)?;
+        let inserted = self.shelf.lock().map(|mut state| state.index.insert(chain, first, prefix));
         // What is not kept is dropped here, with no lock held: it may go back to the backing.
-        Ok(inserted.unwrap_or(0))
+        Ok(inserted.and_then(Result::ok).unwrap_or(0))
     }
 
     /// Gives prefixes back that nobody else holds, the least recently used first, until `bytes` bytes were really given
-    /// back to the budget, or none is left to give.
+    /// back to the budget, or none is left to give. A forked child gives none.
     pub fn evict(&self, bytes: u64) -> Eviction {
         self.shelf.evict(bytes)
     }
 
-    /// What it holds, and what it did.
+    /// What it holds, and what it did; nothing in a forked child.
     #[must_use]
     pub fn snapshot(&self) -> PrefixCacheSnapshot {
-        let state = self.shelf.lock();
+        let Some(state) = self.shelf.lock() else { return PrefixCacheSnapshot::default() };
         let prefixes = state.index.payloads();
         let mut snapshot = PrefixCacheSnapshot {
             prefixes: prefixes.len(),
@@ -167,15 +168,17 @@ impl Shelf {
                 break; // more of the same would empty the cache for nothing
             }
         }
-        let mut state = self.lock();
-        state.evicted = state.evicted.and(evicted);
+        if let Some(mut state) = self.lock() {
+            state.evicted = state.evicted.and(evicted);
+        }
         evicted
     }
 
     /// Takes cold prefixes out that hold `bytes` bytes together, or all of them.
     fn take_cold(&self, bytes: u64) -> Vec<(SharedPrefix, usize)> {
         let mut left = bytes;
-        self.lock().index.take_cold(is_cold, |prefix| {
+        let Some(mut state) = self.lock() else { return Vec::new() };
+        state.index.take_cold(is_cold, |prefix| {
             left = left.saturating_sub(prefix.owned_bytes());
             left == 0
         })
@@ -200,8 +203,10 @@ impl Shelf {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The index; not in a forked child, where another thread of the parent may hold it for ever.
+    fn lock(&self) -> Option<MutexGuard<'_, State>> {
+        let is_here = self.backing.is_of_this_process();
+        is_here.then(|| self.state.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 

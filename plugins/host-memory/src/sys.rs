@@ -172,6 +172,20 @@ pub unsafe fn advise_huge_pages(base: Address, bytes: u64, advice: HugePageAdvic
     unsafe { advise(call, base, bytes, advice) }
 }
 
+/// Has a child that is forked off inherit nothing of a range: its addresses are free there.
+///
+/// # Errors
+///
+/// What the kernel answers.
+///
+/// # Safety
+///
+/// The caller owns every page of the range.
+pub unsafe fn keep_from_children(base: Address, bytes: u64) -> Result<(), Fault> {
+    // SAFETY: the caller owns the range; the advice changes nothing in this process.
+    unsafe { advise("madvise(MADV_DONTFORK)", base, bytes, Advice::LinuxDontFork) }
+}
+
 /// # Safety
 ///
 /// The caller owns every page of the range, and the advice suits whatever still refers to its bytes.

@@ -11,6 +11,8 @@ pub(crate) enum Failpoint {
     Withdraw,
     /// munmap.
     Unmap,
+    /// madvise that keeps a mapping from children.
+    KeepFromChildren,
     /// fallocate that makes a hole.
     Punch,
 }

@@ -76,7 +76,8 @@ impl Store {
     }
 
     /// Maps a run at an offset of a window. Of frames that were owned before only those are treated that hold anything:
-    /// what was never touched stays a hole. The kernel joins what follows each other in the file to one mapping.
+    /// what was never touched stays a hole. The kernel joins what follows each other in the file to one mapping. A child
+    /// that is forked off after the call inherits nothing of it; on failure part of it may be mapped, and inherited.
     ///
     /// # Safety
     ///
@@ -84,18 +85,35 @@ impl Store {
     pub(crate) unsafe fn map(&self, window: &Window, offset: u64, run: Run, treatment: Treatment) -> Result<(), Fault> {
         let bytes = run.frames.saturating_mul(self.granule);
         self.with(run, treatment.access(), |file, at| {
-            if matches!(treatment, Treatment::Fresh | Treatment::Writable | Treatment::ReadOnly) {
-                // SAFETY: the file can't shrink (1) and has all of the run; the frames are the caller's to map.
-                return unsafe { window.map(offset, bytes, file, at, treatment) };
-            }
-            for (part, holds) in self.held_in(file, at, bytes) {
-                let treatment = if holds { treatment } else { Treatment::Fresh };
-                let (offset, at) = (offset.saturating_add(part.start), at.saturating_add(part.start));
-                // SAFETY: as above, for a part of it.
-                unsafe { window.map(offset, part.end.saturating_sub(part.start), file, at, treatment) }?;
-            }
-            Ok(())
+            // SAFETY: the caller's duties are those of `map_parts`.
+            unsafe { self.map_parts(window, offset, (file, at, bytes), treatment) }?;
+            window.keep_from_children(offset, bytes)
         })
+    }
+
+    /// Maps a part of a file, `bytes` bytes from `at` on.
+    ///
+    /// # Safety
+    ///
+    /// As [`map`](Self::map); the part is within the file.
+    unsafe fn map_parts(
+        &self,
+        window: &Window,
+        offset: u64,
+        (file, at, bytes): (BorrowedFd<'_>, u64, u64),
+        treatment: Treatment,
+    ) -> Result<(), Fault> {
+        if matches!(treatment, Treatment::Fresh | Treatment::Writable | Treatment::ReadOnly) {
+            // SAFETY: the file can't shrink (1) and has all of the run; the frames are the caller's to map.
+            return unsafe { window.map(offset, bytes, file, at, treatment) };
+        }
+        for (part, holds) in self.held_in(file, at, bytes) {
+            let treatment = if holds { treatment } else { Treatment::Fresh };
+            let (offset, at) = (offset.saturating_add(part.start), at.saturating_add(part.start));
+            // SAFETY: as above, for a part of it.
+            unsafe { window.map(offset, part.end.saturating_sub(part.start), file, at, treatment) }?;
+        }
+        Ok(())
     }
 
     /// Cuts a part of a file, in granules, by whether they hold anything, in memory or in swap. Ranges count from its

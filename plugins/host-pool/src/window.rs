@@ -132,6 +132,15 @@ impl Window {
         Ok(())
     }
 
+    /// Has children that are forked off inherit nothing of what is mapped in a part: the memory is shared, so that a child
+    /// would write into it, and keep the addresses of it.
+    pub(crate) fn keep_from_children(&self, offset: u64, bytes: u64) -> Result<(), Fault> {
+        failpoints::check(Failpoint::KeepFromChildren)?;
+        let base = self.space.part(offset, bytes)?;
+        // SAFETY: the part is within the window (1).
+        unsafe { sys::keep_from_children(base, bytes) }
+    }
+
     /// Puts inaccessible space in the place of a part: whatever was mapped there is there no longer. On failure it
     /// still is.
     pub(crate) fn withdraw(&self, offset: u64, bytes: u64) -> Result<(), Fault> {

@@ -10,8 +10,12 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 
 impl CheckedBacking {
     /// Gives a region, an allocation or a prefix back, with the lease on it. What can't be given back stays charged, and
-    /// is tried again by [`reap`](Self::reap).
+    /// is tried again by [`reap`](Self::reap). A forked child forgets it: it is the parent's.
     pub(crate) fn give_back(&self, entry: Unreturned) -> Result<(), Unreleased> {
+        if let Err(fault) = self.check_process(operation(entry.target)) {
+            std::mem::forget(entry);
+            return Err(Unreleased { remaining_bytes: 0, fault });
+        }
         let Err((entry, error)) = self.try_release(entry).map_err(|kept| *kept) else { return Ok(()) };
         let (target, remaining_bytes) = (entry.target, entry.remaining_bytes);
         self.lock_quarantine().push(entry);
@@ -34,6 +38,9 @@ impl CheckedBacking {
 
     /// Tries to give back once more what could not be given back before.
     pub(crate) fn reap(&self) -> ReapReport {
+        if !self.is_of_this_process() {
+            return ReapReport::default();
+        }
         let entries = std::mem::take(&mut *self.lock_quarantine());
         let mut report = ReapReport::default();
         for entry in entries {

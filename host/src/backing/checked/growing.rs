@@ -75,6 +75,7 @@ impl CheckedBacking {
         operation: Operation,
         call: impl FnOnce(&dyn VirtualBacking) -> Result<T, BackingError>,
     ) -> Result<T, BackingFault> {
+        self.check_process(operation)?;
         let answer = contain_call(|| self.inner.known_virtual_backing().map(call).transpose());
         self.capability_answer(operation, Capability::VirtualBacking, answer, || {
             Ok(self.inner.virtual_backing()?.is_some())

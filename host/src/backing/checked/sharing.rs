@@ -93,6 +93,7 @@ impl CheckedBacking {
         operation: Operation,
         call: impl FnOnce(&dyn SharedMapping) -> Result<T, BackingError>,
     ) -> Result<T, BackingFault> {
+        self.check_process(operation)?;
         let answer = contain_call(|| self.inner.known_shared_mapping().map(call).transpose());
         self.capability_answer(operation, Capability::SharedMapping, answer, || {
             Ok(self.inner.shared_mapping()?.is_some())

@@ -26,6 +26,7 @@ impl CheckedBacking {
         operation: Operation,
         call: impl FnOnce(&dyn Transfer) -> Result<(), BackingError>,
     ) -> Result<(), BackingFault> {
+        self.check_process(operation)?;
         self.in_service(operation)?;
         let answer = contain_call(|| self.inner.known_transfer().map(call).transpose());
         self.capability_answer(operation, Capability::Transfer, answer, || Ok(self.inner.transfer()?.is_some()))

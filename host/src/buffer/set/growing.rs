@@ -6,7 +6,7 @@
 use super::{BufferSet, Plane};
 use crate::admission::Payer;
 use crate::buffer::growth::GrowthPolicy;
-use crate::error::{BackingFault, BufferError, Error};
+use crate::error::{BackingFault, BufferError, Error, Operation};
 use crate::governor::{Parties, Party};
 use leasehold_plugin_api::Change;
 use std::sync::Arc;
@@ -33,6 +33,7 @@ impl BufferSet {
 
     #[cold]
     fn commit_for(&mut self, bytes: u64) -> Result<(), Error> {
+        self.backing.check_process(Operation::Commit)?;
         self.check_capacity(bytes)?;
         self.resolve_doubts()?;
         let Some(target) = self.next_target(bytes) else { return Ok(()) };
@@ -119,6 +120,7 @@ impl BufferSet {
     /// What the backing reports; the text says how much stays committed. The length is then what is still committed of
     /// it, and growing again really commits.
     pub fn shrink_to(&mut self, bytes: u64) -> Result<(), Error> {
+        self.backing.check_process(Operation::Decommit)?;
         self.resolve_doubts()?;
         let private = |end: u64| end.saturating_sub(self.shared);
         let kept = self.growth.kept(private(bytes), private(self.capacity), self.granule);

@@ -4,7 +4,7 @@
 //! first, one behind the other, and the private part grows behind them. The set holds what it maps.
 
 use super::BufferSet;
-use crate::error::{Error, PrefixError};
+use crate::error::{Error, Operation, PrefixError};
 use crate::prefix::{PrefixPart, SharedPrefix};
 use leasehold_plugin_api::{Change, PrefixMapping};
 use std::sync::Arc;
@@ -41,6 +41,7 @@ impl BufferSet {
         if parts.is_empty() {
             return Ok(()); // as after a search that found nothing
         }
+        self.backing.check_process(Operation::MapPrefix)?;
         self.resolve_doubts()?;
         // After a shrink that failed half-way one plane has more than another.
         let committed = self.planes.iter().map(super::Plane::owned).max().unwrap_or(0);

@@ -62,6 +62,39 @@ fn a_charge_that_is_refused_changes_nothing_for_every_one_of_a_call() {
 }
 
 #[test]
+fn a_mapping_that_children_would_inherit_is_undone() {
+    let (pool, books, budget) = within(65_530);
+    planes(&pool);
+    create(&pool, 1, MIB, ONE).unwrap();
+    let (before, used) = (books_of(&pool, &books), budget.used());
+    let ranges: Vec<_> = (0..PLANES).map(|id| range(id, 6 * MIB, MIB)).collect();
+    for failing in 0..PLANES {
+        plan(Failpoint::KeepFromChildren, failing);
+        assert_eq!(kind(pool.commit(&ranges)), ErrorKind::AddressSpaceExhausted);
+        let [now @ .., _exchanged] = books_of(&pool, &books);
+        assert_eq!((&now[..], budget.used()), (&before[..3], used), "{failing}");
+    }
+    for call in [allocate(&pool, 1, MIB, OTHER).map(drop), create(&pool, 2, MIB, OTHER).map(drop)] {
+        call.unwrap();
+    }
+    pool.release(ReleaseTarget::Allocation(AllocationId::new(1)));
+    release_prefix(&pool, 2);
+    plan(Failpoint::KeepFromChildren, 0);
+    assert_eq!(kind(allocate(&pool, 1, MIB, OTHER)), ErrorKind::AddressSpaceExhausted);
+    plan(Failpoint::KeepFromChildren, 0);
+    assert_eq!(kind(create(&pool, 2, MIB, OTHER)), ErrorKind::AddressSpaceExhausted);
+    plan(Failpoint::KeepFromChildren, 0);
+    assert_eq!(kind(pool.seal(PrefixId::new(1))), ErrorKind::AddressSpaceExhausted);
+    pool.seal(PrefixId::new(1)).unwrap();
+    let places: Vec<_> = (0..PLANES).map(|id| place(1, 0, MIB, id, 6 * MIB)).collect();
+    for failing in 0..PLANES {
+        plan(Failpoint::KeepFromChildren, failing);
+        assert_eq!(kind(pool.map_prefix(&places)), ErrorKind::AddressSpaceExhausted);
+        assert_eq!(kind(pool.unmap(&places[..1])), ErrorKind::NotCommitted);
+    }
+}
+
+#[test]
 fn allocations_and_prefixes_that_fail_leave_nothing_behind() {
     for failing in 0..2 {
         let (pool, books, budget) = within(65_530);
