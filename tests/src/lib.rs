@@ -13,8 +13,10 @@
 //! * [`conformance`]: what the contract asks of every backing; [`model`]: a plain model, and random operations on it;
 //! * [`contents`]: the bytes of buffers and prefixes; [`blocks`]: blocks of tokens that can be told apart;
 //! * [`observe`]: what the kernel says of this process; [`log`]: what the host logs.
+//! * [`baseline`]: what operations cost, as it is checked in, and the comparison of a run with it.
 
 pub mod asked;
+pub mod baseline;
 pub mod blocks;
 pub mod build;
 pub mod child;
