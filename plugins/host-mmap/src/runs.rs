@@ -43,13 +43,6 @@ impl Runs {
         u64::try_from(self.pieces.len()).unwrap_or(u64::MAX).saturating_add(self.gaps)
     }
 
-    /// How many gaps a range leaves, or left, of the gap that it lies in once it is free: 0 to 2.
-    fn gaps_beside(&self, range: &Range<u64>) -> u64 {
-        let before = self.pieces.range(..range.start).next_back().map_or(0, |(_, piece)| piece.end);
-        let after = self.pieces.range(range.end..).next().map_or(self.region_bytes, |(start, _)| *start);
-        u64::from(before < range.start).saturating_add(u64::from(range.end < after))
-    }
-
     /// Whether nothing in the range is committed.
     pub(crate) fn is_free(&self, range: &Range<u64>) -> bool {
         self.pieces.range(..range.end).next_back().is_none_or(|(_, piece)| piece.end <= range.start)
@@ -71,10 +64,13 @@ impl Runs {
     pub(crate) fn insert(&mut self, range: Range<u64>) {
         debug_assert!(self.is_free(&range), "{range:?} is not free in {self:?}");
         self.bytes = self.bytes.saturating_add(length(&range));
-        self.gaps = self.gaps.saturating_add(self.gaps_beside(&range)).saturating_sub(1);
         let right = self.pieces.get(&range.end).copied();
         let left = self.pieces.range_mut(..range.start).next_back().map(|(_, piece)| piece);
-        match (left.filter(|left| left.end == range.start), right) {
+        let left = left.filter(|left| left.end == range.start);
+        let is_gap_before = range.start > 0 && left.is_none();
+        let is_gap_after = range.end < self.region_bytes && right.is_none();
+        self.gaps = self.gaps.saturating_add(gaps_of(is_gap_before, is_gap_after)).saturating_sub(1);
+        match (left, right) {
             (Some(left), Some(right)) if left.lineage == right.lineage => {
                 left.end = right.end;
                 self.pieces.remove(&range.end);
@@ -96,9 +92,11 @@ impl Runs {
         debug_assert!(self.is_committed(&range), "{range:?} is not committed in {self:?}");
         self.bytes = self.bytes.saturating_sub(length(&range));
         let mut rest = None;
+        let mut is_gap_before = range.start > 0;
         if let Some((_, left)) = self.pieces.range_mut(..range.start).next_back()
-            && left.end > range.start
+            && left.end >= range.start
         {
+            is_gap_before = false;
             rest = (left.end > range.end).then_some(*left);
             left.end = range.start;
         }
@@ -106,16 +104,25 @@ impl Runs {
             self.pieces.remove(&start);
             rest = (piece.end > range.end).then_some(piece);
         }
+        let mut is_gap_after = range.end < self.region_bytes;
         if let Some(rest) = rest {
             self.pieces.insert(range.end, rest);
+            is_gap_after = false;
+        } else if is_gap_after {
+            is_gap_after = !self.pieces.contains_key(&range.end);
         }
-        self.gaps = self.gaps.saturating_add(1).saturating_sub(self.gaps_beside(&range));
+        self.gaps = self.gaps.saturating_add(1).saturating_sub(gaps_of(is_gap_before, is_gap_after));
     }
 
     /// Forgets everything.
     pub(crate) fn clear(&mut self) {
         *self = Self::over(self.region_bytes);
     }
+}
+
+/// How many gaps lie beside a range: of a committed one what is left of its gap, of a freed one what joins it.
+fn gaps_of(is_gap_before: bool, is_gap_after: bool) -> u64 {
+    u64::from(is_gap_before).saturating_add(u64::from(is_gap_after))
 }
 
 fn length(range: &Range<u64>) -> u64 {

@@ -113,6 +113,9 @@ impl Extents {
     /// Adds frames of this region alone where nothing is.
     pub(crate) fn insert_private(&mut self, start: u64, run: Run) {
         self.private_granules = self.private_granules.saturating_add(run.frames);
+        if self.extend(start, run) {
+            return;
+        }
         let (mut start, mut first, mut granules) = (start, run.first, run.frames);
         if self.continuation(start) == Some(first)
             && let Some((&left, _)) = self.by_start.range(..start).next_back()
@@ -129,6 +132,27 @@ impl Extents {
             self.take(end);
         }
         self.put(start, Extent { granules, content: Content::Private(first) });
+    }
+
+    /// Lengthens the extent before, where the frames continue it and none begins behind them: what a growth does. Returns
+    /// whether it did.
+    fn extend(&mut self, start: u64, run: Run) -> bool {
+        let end = start.saturating_add(run.frames);
+        if self.by_start.contains_key(&end) {
+            return false;
+        }
+        let Some((before, extent)) = self.by_start.range_mut(..start).next_back() else { return false };
+        let follows = before.saturating_add(extent.granules) == start;
+        let continues =
+            matches!(extent.content, Content::Private(first) if first.saturating_add(extent.granules) == run.first);
+        if !(follows && continues) {
+            return false;
+        }
+        extent.granules = extent.granules.saturating_add(run.frames);
+        if end == self.granules {
+            self.mappings = self.mappings.saturating_sub(1); // the gap behind it is filled
+        }
+        true
     }
 
     /// Takes frames away from a range that is private as a whole.
@@ -200,7 +224,7 @@ impl Extents {
 
     /// Makes two extents of the one that granule `at` lies within. A part of a prefix is never cut.
     fn cut(&mut self, at: u64) {
-        let Some((&start, extent)) = self.by_start.range(..at).next_back() else { return };
+        let Some((&start, extent)) = self.by_start.range_mut(..at).next_back() else { return };
         let left = at.saturating_sub(start);
         let right = extent.granules.saturating_sub(left);
         let content = match extent.content {
@@ -208,11 +232,12 @@ impl Extents {
             Content::Residue(first) => Content::Residue(first.saturating_add(left)),
             Content::Prefix(_) => return,
         };
-        if right > 0
-            && let Some(whole) = self.take(start)
-        {
-            self.put(start, Extent { granules: left, ..whole });
-            self.put(at, Extent { granules: right, content });
+        if right > 0 {
+            extent.granules = left;
+            let rest = Extent { granules: right, content };
+            self.mappings = self.mappings.saturating_add(rest.mappings());
+            self.private_pieces = self.private_pieces.saturating_add(rest.private_pieces());
+            self.by_start.insert(at, rest);
         }
     }
 
@@ -236,8 +261,8 @@ impl Extents {
         let end = start.saturating_add(granules);
         let before = self.by_start.range(..start).next_back();
         let before = before.map_or(0, |(start, extent)| start.saturating_add(extent.granules));
-        let after = self.by_start.range(end..).next().map_or(self.granules, |(start, _)| *start);
-        u64::from(before < start).saturating_add(u64::from(end < after))
+        let is_gap_after = end < self.granules && !self.by_start.contains_key(&end);
+        u64::from(before < start).saturating_add(u64::from(is_gap_after))
     }
 }
 
