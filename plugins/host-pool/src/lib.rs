@@ -24,7 +24,9 @@
 //! * **A prefix** is a list of frames with a window to write them through. Sealing maps the window anew through a
 //!   descriptor that can only read; so is every place in a region. The frames live until the last of those is gone.
 //!
-//! The memory is shared, not private: a process that is forked off sees and changes the same bytes. Calls about
+//! The memory is shared, not private, so a process that is forked off inherits none of the windows (`MADV_DONTFORK`); the
+//! host lets none of its calls in. It inherits the descriptors of the files, and with them the memory lives until it ends or
+//! executes another program. Calls about
 //! different regions run at the same time, and a call may come back from within a charge. No call panics on what the
 //! caller passes.
 
