@@ -83,12 +83,16 @@ impl HostServices {
         unsafe { (self.table.log)(self.table.context, level.number(), Text::borrow(message)) }
     }
 
-    /// The identity of the domain's books, for [`Accounting::Backing`](crate::Accounting::Backing). Books that nobody has
-    /// asked for yet are opened; they grant nothing until the device is described and so its limit known.
+    /// The identity of the domain's books, for [`Accounting::Backing`](crate::Accounting::Backing). They are opened where
+    /// they are not yet, and grant nothing until the device is described and so its limit known.
+    ///
+    /// A backing has one domain, that of the device that it describes; of a disk the host reads its own number, see
+    /// [`DeviceKey::DISK`](crate::DeviceKey::DISK).
     ///
     /// # Errors
     ///
-    /// [`WrongState`](crate::ErrorKind::WrongState) after the backing's end.
+    /// [`WrongState`](crate::ErrorKind::WrongState) after the backing's end,
+    /// [`InvalidRequest`](crate::ErrorKind::InvalidRequest) for a second domain.
     pub fn authority(&self, domain: Domain) -> Result<AuthorityId, BackingError> {
         let mut bytes = [0; 16];
         let mut error = ErrorRecord::empty();
@@ -104,7 +108,8 @@ impl HostServices {
     ///
     /// # Errors
     ///
-    /// [`BudgetRefused`](crate::ErrorKind::BudgetRefused) when the limit would be passed; nothing is charged then.
+    /// [`BudgetRefused`](crate::ErrorKind::BudgetRefused) when the limit would be passed, and as
+    /// [`authority`](Self::authority); nothing is charged then.
     pub fn charge(&self, domain: Domain, bytes: u64, role: MemoryRole) -> Result<(), BackingError> {
         let mut error = ErrorRecord::empty();
         // SAFETY: invariant 1; the error record is ours for the call.

@@ -72,6 +72,13 @@ impl Registry {
         self
     }
 
+    /// One more budget, as the file writes it; before the first backing.
+    #[must_use]
+    pub fn budget(mut self, domain: &str, value: &str) -> Self {
+        self.text.push_str(&format!("{domain:?} = {value}\n"));
+        self
+    }
+
     /// The folder of the registry file.
     #[must_use]
     pub fn folder(&self) -> &Path {

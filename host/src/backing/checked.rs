@@ -161,7 +161,7 @@ impl CheckedBacking {
     /// Asks everything again: an answer that changed takes the backing out of service.
     pub(crate) fn discover_again(&self) -> Result<(), BackingFault> {
         self.in_service(Operation::Discover)?;
-        let now = self.call(Operation::Discover, || self.inner.discover())?;
+        let now = self.call(Operation::Discover, || self.inner.discover())?.on_disk(self.services.disk());
         let changed = [
             ("its description", now.description != self.description),
             ("its accounting", now.accounting != self.accounting),

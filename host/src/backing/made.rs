@@ -8,7 +8,7 @@ use super::imported::ImportedBacking;
 use super::{Capabilities, answers};
 use leasehold_plugin_api::{
     Accounting, AllocateRequest, Allocation, Backing, BackingError, Description, ErrorKind, ReleaseOutcome,
-    ReleaseTarget, SharedMapping, Transfer, VirtualBacking,
+    ReleaseTarget, SharedMapping, Tier, Transfer, VirtualBacking,
 };
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -121,6 +121,14 @@ impl MadeBacking {
 }
 
 impl Discovery {
+    /// The same; of a disk with the number that its host gave it.
+    pub(crate) fn on_disk(mut self, number: u32) -> Self {
+        if self.description.device.tier == Tier::Disk {
+            self.description.device.ordinal = number;
+        }
+        self
+    }
+
     fn of_linked(backing: &dyn Backing) -> Self {
         let granularity = backing.as_virtual_backing().map(VirtualBacking::granularity);
         Self {

@@ -49,7 +49,7 @@ pub(crate) use capabilities::Capability;
 pub(crate) use checked::{CheckedBacking, Placement};
 pub(crate) use direct::DirectBacking;
 pub(crate) use imported::ForeignEntry;
-pub(crate) use made::{MadeBacking, contain};
+pub(crate) use made::{Discovery, MadeBacking, contain};
 pub(crate) use prefix::PrefixHandle;
 pub(crate) use prefix_memory::PrefixMemory;
 pub use quarantine::ReapReport;

@@ -10,7 +10,7 @@ use crate::governor::{DomainBooks, GovernorCore, Lease, Party, PartyId};
 use leasehold_plugin_api::abi::{
     DomainRecord, ErrorRecord, HostServicesTable, RoleRecord, STATUS_FAILED, STATUS_OK, STATUS_PANICKED, Text,
 };
-use leasehold_plugin_api::{AuthorityId, BackingError, Domain, ErrorKind, HostServices, LogLevel, MemoryRole};
+use leasehold_plugin_api::{AuthorityId, BackingError, Domain, ErrorKind, HostServices, LogLevel, MemoryRole, Tier};
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::ffi::c_void;
@@ -29,6 +29,10 @@ pub(crate) struct ServiceContext {
     /// The backing as a party to what it asks for.
     party: Party,
     governor: Arc<GovernorCore>,
+    /// The number of its disk, if it is one.
+    disk: u32,
+    /// Its one domain, once it asked for its books or was described.
+    domain: OnceLock<Domain>,
     /// What the backing has charged, by domain; `None` once it ended.
     accounts: Mutex<Option<BTreeMap<Domain, Lease>>>,
     /// Why the backing is out of service.
@@ -50,12 +54,14 @@ impl std::fmt::Debug for ServiceContext {
 }
 
 impl ServiceContext {
-    /// Opens the context of one backing, for the life of the process.
-    pub(crate) fn open(backing: Arc<str>, governor: Arc<GovernorCore>) -> &'static Self {
+    /// Opens the context of one backing, for the life of the process. If it is a disk, it has that number.
+    pub(crate) fn open(backing: Arc<str>, governor: Arc<GovernorCore>, disk: u32) -> &'static Self {
         let context: &'static Self = Box::leak(Box::new(Self {
             backing,
             party: Party::Backing(PartyId::mint()),
             governor,
+            disk,
+            domain: OnceLock::new(),
             accounts: Mutex::new(Some(BTreeMap::new())),
             retired: OnceLock::new(),
             table: OnceLock::new(),
@@ -75,6 +81,31 @@ impl ServiceContext {
         let table = self.table.get().map_or(ptr::null(), ptr::from_ref);
         // SAFETY: `open` has set the table, which is leaked with the context, and the operations below keep its rules.
         unsafe { HostServices::from_table(table) }
+    }
+
+    /// The number of its disk, if it is one.
+    pub(crate) fn disk(&self) -> u32 {
+        self.disk
+    }
+
+    /// The domain as the host numbers it: a backing has one disk, the host's, for any number it names.
+    fn domain_of(&self, record: DomainRecord) -> Result<Domain, BackingError> {
+        let unknown = || BackingError::invalid("a domain's tier is not known to this host");
+        let device = record.device().ok_or_else(unknown)?;
+        Ok(if device.tier == Tier::Disk { Domain::Disk(self.disk) } else { device.domain() })
+    }
+
+    /// Fixes the domain of the device that the backing describes; refused where it asked for the books of another one
+    /// before.
+    pub(crate) fn settle_domain(&self, described: Domain) -> Result<(), String> {
+        let asked = *self.domain.get_or_init(|| described);
+        if asked == described {
+            return Ok(());
+        }
+        Err(format!(
+            "it asked for the books of {asked} and describes {described}: a backing has one domain, that of the device \
+             it describes"
+        ))
     }
 
     /// The backing as a party to what it asks for.
@@ -133,12 +164,19 @@ impl ServiceContext {
         }
     }
 
-    /// The books of a domain, opened where nobody has asked for them yet. The end can't come in between: after it none
-    /// are opened.
+    /// The books of the backing's one domain, opened where no one has asked for them yet: the domain that is described, or
+    /// before that the first that is asked for. The end can't come in between: after it none are opened.
     fn books(&self, domain: Domain) -> Result<Arc<DomainBooks>, BackingError> {
         let accounts = self.accounts.lock().unwrap_or_else(PoisonError::into_inner);
         if accounts.is_none() {
             return Err(ended());
+        }
+        let own = *self.domain.get_or_init(|| domain);
+        if own != domain {
+            return Err(BackingError::invalid(format!(
+                "no books of {domain} for this backing: this backing has those of {own}; charge the domain of the device \
+                 that it describes"
+            )));
         }
         self.governor.open(domain).map_err(|error| BackingError::new(ErrorKind::Internal, error.to_string()))
     }
@@ -240,13 +278,6 @@ unsafe fn serve(
     status
 }
 
-fn domain_of(record: DomainRecord) -> Result<Domain, BackingError> {
-    record
-        .device()
-        .map(leasehold_plugin_api::DeviceKey::domain)
-        .ok_or_else(|| BackingError::invalid("a domain's tier is not known to this host"))
-}
-
 /// # Safety
 ///
 /// As in [`HostServicesTable`].
@@ -276,7 +307,7 @@ unsafe extern "C" fn authority(
     error: *mut ErrorRecord,
 ) -> u32 {
     let service = |context: &ServiceContext| {
-        let authority = context.authority(domain_of(domain)?)?;
+        let authority = context.authority(context.domain_of(domain)?)?;
         // SAFETY: the plugin lends the out-parameter for the call.
         unsafe { out.write(authority.to_bytes()) };
         Ok(())
@@ -296,7 +327,7 @@ unsafe extern "C" fn charge(
     error: *mut ErrorRecord,
 ) -> u32 {
     // SAFETY: the plugin keeps the rules of the table.
-    unsafe { serve(context, error, |context| context.charge(domain_of(domain)?, bytes, role.role())) }
+    unsafe { serve(context, error, |context| context.charge(context.domain_of(domain)?, bytes, role.role())) }
 }
 
 /// # Safety
@@ -304,7 +335,7 @@ unsafe extern "C" fn charge(
 /// As in [`HostServicesTable`].
 unsafe extern "C" fn refund(context: *const c_void, domain: DomainRecord, bytes: u64, error: *mut ErrorRecord) -> u32 {
     // SAFETY: the plugin keeps the rules of the table.
-    unsafe { serve(context, error, |context| context.refund(domain_of(domain)?, bytes)) }
+    unsafe { serve(context, error, |context| context.refund(context.domain_of(domain)?, bytes)) }
 }
 
 #[cfg(test)]
@@ -313,7 +344,7 @@ mod tests {
 
     #[test]
     fn a_panic_of_a_service_is_told_with_its_words() {
-        let context = ServiceContext::open("any".into(), Arc::default());
+        let context = ServiceContext::open("any".into(), Arc::default(), 0);
         let mut error = ErrorRecord::empty();
         // SAFETY: the context was just opened, and the record is ours.
         let status = unsafe { serve(ptr::from_ref(context).cast(), &raw mut error, |_| panic!("some words")) };

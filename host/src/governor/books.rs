@@ -35,6 +35,11 @@ impl DomainBooks {
         self.limit_is_known.call_once(|| self.ledger.set_limit(limit_bytes));
     }
 
+    /// Sets the limit that follows from a device's description.
+    pub(crate) fn set_described_limit(&self, limit_bytes: u64) {
+        self.ledger.set_limit(limit_bytes);
+    }
+
     pub(crate) fn domain(&self) -> Domain {
         self.domain
     }
@@ -150,7 +155,7 @@ mod tests {
     fn authorities_are_never_equal() {
         let (one, other) = (GovernorCore::default(), GovernorCore::default());
         let mut seen = std::collections::BTreeSet::new();
-        for domain in [Domain::Host, Domain::Disk, Domain::Device(0), Domain::Device(1)] {
+        for domain in [Domain::Host, Domain::Disk(0), Domain::Disk(1), Domain::Device(0), Domain::Device(1)] {
             assert!(seen.insert(one.open(domain).expect("opens").authority()));
             assert!(seen.insert(other.open(domain).expect("opens").authority()));
         }

@@ -3,15 +3,17 @@
 //! A stage that fails ends the entry there, with a state and a reason; what was made by then is destroyed. Backings that
 //! are linked in, loaded, or brought by the program differ only in how they are made.
 
+use super::budgets::Budgets;
+use super::disks::{self, DiskNumbers};
 use super::entry::Entry;
 use super::report::{BackingState, Stage};
-use crate::backing::{AddressMap, CheckedBacking, DirectBacking, MadeBacking, ServiceContext, contain};
+use crate::backing::{AddressMap, CheckedBacking, DirectBacking, Discovery, MadeBacking, ServiceContext, contain};
 use crate::error::Error;
 use crate::governor::{DomainBooks, GovernorCore};
 use crate::loader::{Door, Plugin};
-use crate::machine::{HostMemory, ProcessMark};
+use crate::machine::ProcessMark;
 use crate::registry::{BudgetSpec, Enablement, LibrarySource, Manifest, ManifestEntry, Selection};
-use leasehold_plugin_api::{Accounting, Backing, BackingError, Description, Domain, ErrorKind, HostServices};
+use leasehold_plugin_api::{Accounting, Backing, BackingError, Description, Domain, ErrorKind, HostServices, Tier};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -31,7 +33,8 @@ pub(super) struct Brought {
 /// What all entries of one host share while they are assembled.
 pub(super) struct Assembly {
     core: Arc<GovernorCore>,
-    budgets: BTreeMap<Domain, BudgetSpec>,
+    budgets: Budgets,
+    disks: DiskNumbers,
     addresses: BTreeMap<Domain, Arc<AddressMap>>,
     examiner: Option<Examiner>,
 }
@@ -44,36 +47,19 @@ impl Assembly {
         limits: &[(Domain, u64)],
         examiner: Option<Examiner>,
     ) -> Result<Self, Error> {
-        let mut budgets = manifest.budgets.clone();
-        budgets.extend(limits.iter().map(|(domain, bytes)| (*domain, BudgetSpec::Bytes(*bytes))));
-        let assembly = Self { core, budgets, addresses: BTreeMap::new(), examiner };
-        assembly.core.open(Domain::Host)?.settle_limit(host_limit(assembly.budget(Domain::Host))?);
-        for (domain, budget) in &assembly.budgets {
-            let books = assembly.core.open(*domain)?;
+        let budgets = Budgets::new(manifest.budgets.clone(), limits);
+        core.open(Domain::Host)?.settle_limit(budgets.host_limit()?);
+        for (domain, budget) in budgets.named() {
+            let books = core.open(domain)?;
             if let BudgetSpec::Bytes(bytes) = budget {
-                books.settle_limit(*bytes);
+                books.settle_limit(bytes);
             }
         }
-        Ok(assembly)
+        Ok(Self { core, budgets, disks: DiskNumbers::default(), addresses: BTreeMap::new(), examiner })
     }
 
     pub(super) fn into_core(self) -> Arc<GovernorCore> {
         self.core
-    }
-
-    /// The books of a domain with their limit known, now that its device was described. Where a backing doesn't tell what
-    /// is free, all of it counts as that.
-    fn settle(&self, domain: Domain, description: &Description) -> Result<Arc<DomainBooks>, Error> {
-        let books = self.core.open(domain)?;
-        if domain != Domain::Host {
-            let total = description.total_bytes;
-            books.settle_limit(self.budget(domain).resolve(total, description.free_bytes.unwrap_or(total)));
-        }
-        Ok(books)
-    }
-
-    fn budget(&self, domain: Domain) -> BudgetSpec {
-        self.budgets.get(&domain).copied().unwrap_or_default()
     }
 
     /// Takes an entry of the registry file through every stage.
@@ -108,7 +94,7 @@ impl Assembly {
             Ok(offer) => {
                 let (name, package, summary) = (offer.name(), offer.package(), offer.summary());
                 entry.passed(Stage::Load, format!("backing {name:?} of {package}: {summary}"));
-                self.create(entry, |services| offer.create(&written.options, services))
+                self.create(entry, disks::named(&written.options), |services| offer.create(&written.options, services))
             }
         }
     }
@@ -121,15 +107,18 @@ impl Assembly {
             Enablement::DisabledBySelection(reason) => return disabled(entry, &reason),
             _ => entry.passed(Stage::Registry, "brought by the program"),
         }
-        self.create(entry, |services| contain(|| (brought.create)(services)).map(MadeBacking::Linked))
+        self.create(entry, Ok(None), |services| contain(|| (brought.create)(services)).map(MadeBacking::Linked))
     }
 
+    /// Makes the backing. If it turns out to be a disk, the option that its entry names numbers it.
     fn create(
         &mut self,
         mut entry: Entry,
+        ordinal: Result<Option<u32>, String>,
         create: impl FnOnce(HostServices) -> Result<MadeBacking, BackingError>,
     ) -> Entry {
-        let context = ServiceContext::open(Arc::clone(&entry.name), Arc::clone(&self.core));
+        let disk = ordinal.clone().ok().flatten().unwrap_or_else(|| self.disks.next());
+        let context = ServiceContext::open(Arc::clone(&entry.name), Arc::clone(&self.core), disk);
         let backing = match create(context.services()) {
             Ok(backing) => backing,
             Err(error) => {
@@ -139,52 +128,65 @@ impl Assembly {
             }
         };
         entry.passed(Stage::Create, "created");
-        self.discover(entry, backing, context)
-    }
-
-    fn discover(&mut self, mut entry: Entry, backing: MadeBacking, context: &'static ServiceContext) -> Entry {
-        let discovery = match backing.discover() {
-            Ok(discovery) => discovery,
-            Err(error) => {
+        match self.discover(&mut entry, &backing, context, ordinal) {
+            Ok(found) => self.keep(entry, backing, found, context),
+            Err((stage, reason)) => {
                 // Refused after it was made: it is still destroyed.
                 let _ = backing.destroy();
                 context.close();
-                return entry.rejected(Stage::Discover, format!("{error}; report this to the plugin's author"));
+                entry.rejected(stage, reason)
             }
-        };
+        }
+    }
+
+    /// What the backing says of itself, with the books that its memory is charged to; or why it is rejected.
+    fn discover(
+        &mut self,
+        entry: &mut Entry,
+        backing: &MadeBacking,
+        context: &ServiceContext,
+        ordinal: Result<Option<u32>, String>,
+    ) -> Result<(Discovery, Arc<DomainBooks>), (Stage, String)> {
+        let in_discovery = |why: String| (Stage::Discover, format!("{why}; report this to the plugin's author"));
+        let discovery = backing.discover().map_err(|error| in_discovery(error.to_string()))?;
+        let discovery = discovery.on_disk(context.disk());
         let Description { device, device_name, .. } = &discovery.description;
+        if device.tier == Tier::Disk {
+            let taken = ordinal.and_then(|named| self.disks.take(&entry.name, named));
+            taken.map_err(|why| (Stage::Discover, why))?;
+        }
+        context.settle_domain(device.domain()).map_err(in_discovery)?;
         let offers = discovery.capabilities.names().join(", ");
         entry.passed(Stage::Discover, format!("{device} ({device_name}), offers {offers}"));
-        let domain = device.domain();
-        let books = match self.settle(domain, &discovery.description) {
-            Ok(books) => books,
-            Err(error) => {
-                let _ = backing.destroy();
-                context.close();
-                return entry.rejected(Stage::Books, error.to_string());
-            }
-        };
-        entry.passed(Stage::Books, books_finding(&books, discovery.accounting));
+        let books = self.core.open(device.domain()).map_err(|error| (Stage::Books, error.to_string()))?;
+        let differs = self.budgets.settle(&books, &entry.name, &discovery.description);
+        if let Some(differs) = &differs {
+            tracing::warn!(backing = &*entry.name, "{differs}");
+        }
+        let differs = differs.map(|differs| format!("; {differs}")).unwrap_or_default();
+        entry.passed(Stage::Books, books_finding(&books, discovery.accounting) + &differs);
+        Ok((discovery, books))
+    }
+
+    /// Puts a backing that was discovered into service.
+    fn keep(
+        &mut self,
+        mut entry: Entry,
+        backing: MadeBacking,
+        (discovery, books): (Discovery, Arc<DomainBooks>),
+        context: &'static ServiceContext,
+    ) -> Entry {
         if let Some(examine) = &mut self.examiner {
             examine(&entry.name, &DirectBacking::new(&backing, &discovery));
         }
         let addresses = match discovery.description.host_access.is_direct() {
             true => AddressMap::of_process(ProcessMark::current()),
-            false => Arc::clone(self.addresses.entry(domain).or_default()),
+            false => Arc::clone(self.addresses.entry(books.domain()).or_default()),
         };
         let name = Arc::clone(&entry.name);
         entry.backing = Some(CheckedBacking::new(name, backing, discovery, books, addresses, context));
         entry
     }
-}
-
-/// The budget of the machine's memory in bytes. Bytes need no look at how much there is.
-fn host_limit(budget: BudgetSpec) -> Result<u64, Error> {
-    if let BudgetSpec::Bytes(bytes) = budget {
-        return Ok(bytes);
-    }
-    let memory = HostMemory::read().map_err(|error| Error::no_memory_size(&error))?;
-    Ok(budget.resolve(memory.total_bytes, memory.free_bytes))
 }
 
 fn disabled(entry: Entry, reason: &str) -> Entry {

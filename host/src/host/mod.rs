@@ -10,6 +10,8 @@
 //! ```
 //!
 //! * `assembly`: one entry of the manifest through every stage. One backing's trouble never stops the others.
+//! * `budgets`: how much may be spent in each domain, once its devices are described.
+//! * `disks`: which number each disk has.
 //! * `entry`, `report`: what became of each entry, stage by stage.
 //! * `find`: the choice of a backing by what it must offer.
 //!
@@ -17,7 +19,9 @@
 //! cache on it are gone; then it is destroyed. Libraries are never unloaded. Any thread may use a host.
 
 mod assembly;
+mod budgets;
 mod builder;
+mod disks;
 mod entry;
 mod find;
 mod report;

@@ -99,7 +99,7 @@ impl<'t> Reader<'t> {
     fn domain(&mut self, key: &str, at: Position) -> Option<Domain> {
         let domain = key.parse().ok();
         if domain.is_none() {
-            let why = format!("seen {key:?}, wanted host, disk or \"device:N\"");
+            let why = format!("seen {key:?}, wanted host, \"device:N\" or \"disk:N\"");
             self.report(at, "budget for no domain", why, "write for example \"device:0\" = \"90%\", with its quotes");
         }
         domain

@@ -11,7 +11,7 @@ search = ["target/release", "/usr/lib/leasehold"]
 
 [budget]
 host = "8 GiB"
-disk = 4096
+"disk:0" = 4096
 "device:0" = "90%"
 
 [[backing]]
@@ -47,7 +47,7 @@ fn every_section_is_read() {
     assert_eq!(file.search, [PathBuf::from("target/release"), PathBuf::from("/usr/lib/leasehold")]);
     assert_eq!(file.budgets.len(), 3);
     assert_eq!(file.budgets[&Domain::Host], BudgetSpec::Bytes(8 << 30));
-    assert_eq!(file.budgets[&Domain::Disk], BudgetSpec::Bytes(4096));
+    assert_eq!(file.budgets[&Domain::Disk(0)], BudgetSpec::Bytes(4096));
     assert_eq!(file.budgets[&Domain::Device(0)], "90%".parse().unwrap());
     let vmm = &file.backings[1];
     assert_eq!((vmm.name.value.as_str(), vmm.name.at.line, vmm.name.at.column), ("cuda-vmm", 14, 8));
@@ -150,7 +150,7 @@ fn two_backings_of_one_name_are_refused_with_both_lines() {
 fn a_budget_for_what_is_no_domain_is_refused() {
     assert_eq!(
         refusal_with("\"device:0\" =", "device =",),
-        "registry.toml:7:1: budget for no domain: seen \"device\", wanted host, disk or \"device:N\"; write for \
+        "registry.toml:7:1: budget for no domain: seen \"device\", wanted host, \"device:N\" or \"disk:N\"; write for \
          example \"device:0\" = \"90%\", with its quotes"
     );
 }
@@ -158,7 +158,7 @@ fn a_budget_for_what_is_no_domain_is_refused() {
 #[test]
 fn one_domain_under_two_spellings_is_refused_with_both_lines() {
     assert_eq!(
-        refusal_with("disk = 4096", "\"device:00\" = 4096"),
+        refusal_with("\"disk:0\" = 4096", "\"device:00\" = 4096"),
         "registry.toml:7:1: second budget: domain device:0 is on line 6 and on line 7; keep one of them"
     );
 }
@@ -172,12 +172,12 @@ fn a_budget_that_is_no_amount_is_refused() {
     );
     assert_eq!(
         refusal_with("4096", "-1"),
-        "registry.toml:6:8: budget not read: seen -1, wanted a number of bytes that is not negative; write for \
+        "registry.toml:6:12: budget not read: seen -1, wanted a number of bytes that is not negative; write for \
          example host = \"8 GiB\""
     );
     assert_eq!(
         refusal_with("4096", "0.5"),
-        "registry.toml:6:8: budget not read: seen the number 0.5, wanted \"auto\", a size such as \"8 GiB\", a \
+        "registry.toml:6:12: budget not read: seen the number 0.5, wanted \"auto\", a size such as \"8 GiB\", a \
          percentage such as \"75%\" or a number of bytes; write for example host = \"8 GiB\""
     );
 }

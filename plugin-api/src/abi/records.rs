@@ -15,6 +15,7 @@ use abi_stable::StableAbi;
 pub const NAME_BYTES: usize = 255;
 
 /// A [`Domain`] or a [`DeviceKey`]: 0 device, 1 host, 2 disk, and the device's number.
+/// Of a disk the host reads the number of the backing's entry, not this one.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, StableAbi)]
 pub struct DomainRecord {
@@ -35,7 +36,10 @@ impl From<DeviceKey> for DomainRecord {
 
 impl From<Domain> for DomainRecord {
     fn from(domain: Domain) -> Self {
-        let ordinal = if let Domain::Device(ordinal) = domain { ordinal } else { 0 };
+        let ordinal = match domain {
+            Domain::Host => 0,
+            Domain::Device(ordinal) | Domain::Disk(ordinal) => ordinal,
+        };
         DeviceKey { tier: domain.tier(), ordinal }.into()
     }
 }

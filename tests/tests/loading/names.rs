@@ -30,8 +30,8 @@ fn a_backing_that_is_not_offered_is_told_with_those_that_are() {
     // The library has host-mmap from the host that it is linked with; this program has all the others besides.
     let wanted = |before: &str, host_backings: &str| {
         format!(
-            "offers no backing \"honest\", but {before}fussy, {host_backings}, ledgered, liar, rival, shared-only, unavailable; \
-             set `backing` to one of those"
+            "offers no backing \"honest\", but {before}fussy, {host_backings}, ledgered, liar, placed, rival, shared-only, \
+             unavailable; set `backing` to one of those"
         )
     };
     let loaded = format!("choose: {}: {}", rogue(), wanted("", "host-mmap"));

@@ -3,4 +3,5 @@
 
 mod authority;
 mod discovery;
+mod disks;
 mod growth;
