@@ -16,6 +16,8 @@ pub struct TierExhausted {
     pub used_bytes: u64,
     /// Bytes that may be used.
     pub limit_bytes: u64,
+    /// Whether the limit is 0 because no backing reports the size of the device.
+    pub lacks_size: bool,
 }
 
 impl TierExhausted {
@@ -36,11 +38,14 @@ impl fmt::Display for TierExhausted {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { domain, role, requested_bytes, limit_bytes, .. } = self;
         let available = self.available_bytes();
-        write!(
-            formatter,
-            "asks {requested_bytes} bytes on {domain} for {role}, {available} of {limit_bytes} left; \
-             lower the request or raise budget.\"{domain}\" in registry.toml"
-        )
+        write!(formatter, "asks {requested_bytes} bytes on {domain} for {role}, {available} of {limit_bytes} left")?;
+        if self.lacks_size {
+            return write!(
+                formatter,
+                ": no backing reports the size of {domain}; set budget.\"{domain}\" in bytes in registry.toml"
+            );
+        }
+        write!(formatter, "; lower the request or raise budget.\"{domain}\" in registry.toml")
     }
 }
 

@@ -8,6 +8,7 @@ use crate::error::{Error, TierExhausted};
 use crate::machine::ProcessMark;
 use leasehold_plugin_api::{AuthorityId, Domain, MemoryRole};
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Once, PoisonError, RwLock};
 
 /// One domain's ledger and the identity that no other books share.
@@ -18,6 +19,8 @@ pub(crate) struct DomainBooks {
     ledger: Ledger,
     /// Whether the limit is known: a share of a device is not until a backing has described the device.
     limit_is_known: Once,
+    /// Whether the limit is a share of a size that no backing reports.
+    is_unsized: AtomicBool,
     reclaimers: Reclaimers,
     /// Where they were opened: in a forked child none of those who are asked for room is there.
     process: ProcessMark,
@@ -25,9 +28,15 @@ pub(crate) struct DomainBooks {
 
 impl DomainBooks {
     fn open(domain: Domain) -> Result<Self, Error> {
-        let (ledger, limit_is_known, reclaimers) = (Ledger::new(0), Once::new(), Reclaimers::default());
-        let (authority, process) = (mint_authority()?, ProcessMark::current());
-        Ok(Self { domain, authority, ledger, limit_is_known, reclaimers, process })
+        Ok(Self {
+            domain,
+            authority: mint_authority()?,
+            ledger: Ledger::new(0),
+            limit_is_known: Once::new(),
+            is_unsized: AtomicBool::new(false),
+            reclaimers: Reclaimers::default(),
+            process: ProcessMark::current(),
+        })
     }
 
     /// Sets the limit, unless it is known already.
@@ -35,9 +44,21 @@ impl DomainBooks {
         self.limit_is_known.call_once(|| self.ledger.set_limit(limit_bytes));
     }
 
-    /// Sets the limit that follows from a device's description.
+    /// Sets the limit that follows from a device's description, or a limit in bytes that does not.
     pub(crate) fn set_described_limit(&self, limit_bytes: u64) {
         self.ledger.set_limit(limit_bytes);
+        self.is_unsized.store(false, Ordering::Relaxed);
+    }
+
+    /// The limit is a share of the device's size, and no backing reports one: nothing is granted.
+    pub(crate) fn set_unsized(&self) {
+        self.ledger.set_limit(0);
+        self.is_unsized.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether nothing is granted because no backing reports the size of the device.
+    pub(crate) fn lacks_size(&self) -> bool {
+        self.ledger.limit() == 0 && self.is_unsized.load(Ordering::Relaxed)
     }
 
     pub(crate) fn domain(&self) -> Domain {
@@ -83,12 +104,9 @@ impl DomainBooks {
             Some(reclaimers) => reclaimers.charge(&self.ledger, Request { domain, bytes, role, payer }, refused),
             None => Err(refused),
         };
-        outcome.map_err(|refused| TierExhausted {
-            domain,
-            role,
-            requested_bytes: bytes,
-            used_bytes: refused.used,
-            limit_bytes: refused.limit,
+        outcome.map_err(|Refusal { used: used_bytes, limit: limit_bytes }| {
+            let lacks_size = limit_bytes == 0 && self.lacks_size();
+            TierExhausted { domain, role, requested_bytes: bytes, used_bytes, limit_bytes, lacks_size }
         })
     }
 

@@ -69,7 +69,10 @@ impl Budgets {
             format!("it describes {domain} with {total_bytes} bytes, {other:?} with {of_known}: the larger size counts")
         });
         if known.is_none_or(|known| known.total_bytes < total_bytes) {
-            books.set_described_limit(self.spec(domain).resolve(total_bytes, free_bytes));
+            match self.spec(domain) {
+                BudgetSpec::Auto | BudgetSpec::Percent(_) if total_bytes == 0 => books.set_unsized(),
+                spec => books.set_described_limit(spec.resolve(total_bytes, free_bytes)),
+            }
             self.sizes.insert(domain, seen);
         }
         differs

@@ -2,6 +2,7 @@
 
 use super::report::{BackingReport, BackingState, Stage, StageReport};
 use crate::backing::CheckedBacking;
+use crate::governor::DomainBooks;
 use crate::loader::Door;
 use std::sync::Arc;
 
@@ -65,6 +66,7 @@ impl Entry {
             priority: self.priority,
             door: self.door,
             state: self.state(),
+            caution: backing.and_then(|backing| caution(backing.books())),
             description: backing.map(|backing| backing.description().clone()),
             capabilities: backing.map(|backing| backing.capabilities().names()).unwrap_or_default(),
             granularity: backing.and_then(|backing| backing.capabilities().granularity()),
@@ -92,4 +94,18 @@ impl Entry {
     pub(super) fn rejected(self, stage: Stage, reason: impl Into<String>) -> Self {
         self.ended(stage, BackingState::Rejected { stage, reason: reason.into() })
     }
+}
+
+/// Why books can grant nothing, and what to do.
+fn caution(books: &DomainBooks) -> Option<String> {
+    let domain = books.domain();
+    if books.lacks_size() {
+        return Some(format!(
+            "no budget on {domain}: no backing reports the size of {domain}, so a budget of \"auto\" or a percentage is 0 \
+             bytes; set budget.\"{domain}\" in bytes in registry.toml"
+        ));
+    }
+    let limit_is_nothing = books.ledger().limit() == 0;
+    limit_is_nothing
+        .then(|| format!("no budget on {domain}: its limit is 0 bytes; raise budget.\"{domain}\" in registry.toml"))
 }

@@ -120,6 +120,8 @@ pub struct BackingReport {
     pub door: Option<Door>,
     /// Whether it can be used.
     pub state: BackingState,
+    /// Why a backing that is ready can serve nothing, and what to do.
+    pub caution: Option<String>,
     /// What it said of itself, where it got so far.
     pub description: Option<Description>,
     /// The names of what it offers.

@@ -3,6 +3,7 @@
 
 mod cuda;
 mod replay;
+mod sizes;
 
 use serde_json::Value;
 use std::fs;
@@ -65,6 +66,7 @@ fn list_reports_the_backing_that_came_through_the_library() {
             "accounting",
             "authority",
             "capabilities",
+            "caution",
             "device",
             "door",
             "granularity",

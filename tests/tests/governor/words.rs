@@ -31,6 +31,40 @@ fn of_a_budget_that_is_used_up() {
     );
 }
 
+/// A device whose size its backing doesn't report, and which has nothing.
+struct Unsized;
+
+impl api::Backing for Unsized {
+    fn describe(&self) -> api::Description {
+        api::Description::new(api::DeviceKey::device(0), "of no size", api::HostAccess::NONE)
+    }
+
+    fn allocate(&self, _request: &api::AllocateRequest) -> Result<api::Allocation, api::BackingError> {
+        Err(api::BackingError::unsupported("allocate"))
+    }
+
+    fn release(&self, _target: api::ReleaseTarget) -> api::ReleaseOutcome {
+        api::ReleaseOutcome::Complete
+    }
+}
+
+#[test]
+fn of_a_device_that_does_not_report_its_size() {
+    let host = leasehold::Host::builder().with_backing("unsized", |_| Ok(Box::new(Unsized))).load().unwrap();
+    let backing = host.backing("unsized").unwrap();
+    assert_eq!(
+        refusal(host.allocate(&backing, &AllocationSpec::new(1))),
+        "backing \"unsized\": not allocated: asks 1 bytes on device:0 for workspace, 0 of 0 left: no backing reports \
+         the size of device:0; set budget.\"device:0\" in bytes in registry.toml"
+    );
+    host.governor().set_limit(Domain::Device(0), 1).unwrap();
+    assert_eq!(
+        refusal(host.governor().lease(Domain::Device(0), 2, MemoryRole::KvCache)),
+        "lease refused: asks 2 bytes on device:0 for kv-cache, 1 of 1 left; lower the request or raise \
+         budget.\"device:0\" in registry.toml"
+    );
+}
+
 #[test]
 fn of_a_domain_without_books() {
     assert_eq!(

@@ -14,6 +14,7 @@ struct ExplainReport {
     name: String,
     state: &'static str,
     reason: Option<String>,
+    caution: Option<String>,
     library: String,
     priority: i64,
     required: bool,
@@ -33,6 +34,7 @@ impl From<BackingReport> for ExplainReport {
         Self {
             state: report.state.name(),
             reason: report.state.reason().map(str::to_owned),
+            caution: report.caution,
             name: report.name,
             library: report.library,
             priority: report.priority,
@@ -62,6 +64,9 @@ fn text(report: &ExplainReport) -> String {
     for ExplainedStage { stage, finding } in &report.stages {
         // Writing to a string can't fail.
         let _ = write!(text, "\n  {stage:<9} {}", output::clean(finding));
+    }
+    if let Some(caution) = &report.caution {
+        let _ = write!(text, "\n  {:<9} {}", "caution", output::clean(caution));
     }
     text
 }

@@ -27,6 +27,7 @@ struct ListedBacking {
     accounting: Option<&'static str>,
     authority: Option<String>,
     reason: Option<String>,
+    caution: Option<String>,
 }
 
 impl From<BackingReport> for ListedBacking {
@@ -35,6 +36,7 @@ impl From<BackingReport> for ListedBacking {
         Self {
             state: report.state.name(),
             reason: report.state.reason().map(str::to_owned),
+            caution: report.caution,
             name: report.name,
             library: report.library,
             door: report.door.map(|door| door.to_string()),
@@ -62,7 +64,7 @@ pub(crate) fn run(registry: Option<PathBuf>, options: &ListArguments) -> Result<
     Ok(host.check_required()?)
 }
 
-/// The table, and below it why a backing isn't ready: reasons are too long for a column.
+/// The table, and below it why a backing isn't ready, or can serve nothing: reasons are too long for a column.
 fn table(report: &ListReport) -> String {
     let header = ["name", "state", "tier", "device", "capabilities", "granule", "pays", "door", "library"];
     let mut table = output::table(&header, &[5]);
@@ -81,8 +83,12 @@ fn table(report: &ListReport) -> String {
         ]);
     }
     let reason = |backing: &ListedBacking| {
-        let reason = output::clean(backing.reason.as_ref()?);
-        Some(format!("\n{} is {}: {reason}", backing.name, backing.state))
+        let (name, state) = (&backing.name, backing.state);
+        match (&backing.reason, &backing.caution) {
+            (Some(reason), _) => Some(format!("\n{name} is {state}: {}", output::clean(reason))),
+            (None, Some(caution)) => Some(format!("\n{name} is {state}, but: {}", output::clean(caution))),
+            (None, None) => None,
+        }
     };
     report.backings.iter().filter_map(reason).fold(table.to_string(), |text, line| text + &line)
 }
