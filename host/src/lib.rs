@@ -42,7 +42,7 @@ mod shareability;
 
 pub use backing::{Capabilities, ReapReport};
 pub use buffer::{Allocation, AllocationSpec, Buffer, BufferSet, BufferSpec, GrowthPolicy};
-pub use error::{Error, ErrorKind, TierExhausted};
+pub use error::{Error, ErrorKind, Quarantined, TierExhausted};
 pub use governor::{
     DomainSnapshot, Governor, GovernorSnapshot, Lease, Reclaim, ReclaimOrder, Registration, Shortage, Shortfall,
 };

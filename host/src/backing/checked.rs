@@ -38,7 +38,7 @@ use leasehold_plugin_api::{
     MemoryRole, ReleaseOutcome, ReleaseTarget,
 };
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
 /// Numbers of regions, allocations and prefixes, never used twice in this process.
@@ -67,6 +67,8 @@ pub(crate) struct CheckedBacking {
     books: Arc<DomainBooks>,
     addresses: Arc<AddressMap>,
     quarantine: Mutex<Vec<Unreturned>>,
+    /// Releases that failed, with none after them that succeeded.
+    failed_releases: AtomicU32,
     services: &'static ServiceContext,
     /// The process that it lives in.
     process: ProcessMark,
@@ -84,7 +86,8 @@ impl CheckedBacking {
         services: &'static ServiceContext,
     ) -> Arc<Self> {
         let Discovery { description, accounting, capabilities } = discovery;
-        let (quarantine, process) = (Mutex::default(), ProcessMark::current());
+        let (quarantine, failed_releases) = (Mutex::default(), AtomicU32::new(0));
+        let process = ProcessMark::current();
         Arc::new_cyclic(|this: &Weak<Self>| {
             let _place = Self::take_place(&books, accounting, services, this.clone());
             Self {
@@ -96,6 +99,7 @@ impl CheckedBacking {
                 books,
                 addresses,
                 quarantine,
+                failed_releases,
                 services,
                 process,
                 _place,
@@ -260,7 +264,10 @@ impl Drop for CheckedBacking {
             return;
         }
         let kept: Vec<_> = self.lock_quarantine().drain(..).collect();
-        kept.iter().for_each(|entry| self.give_back_addresses(entry));
+        for entry in &kept {
+            self.books.quarantined().forget(&self.name, entry.remaining_bytes);
+            self.give_back_addresses(entry);
+        }
         let inner = std::mem::replace(&mut self.inner, MadeBacking::Linked(Box::new(Ended)));
         if let Err(error) = inner.destroy() {
             quietly(|| tracing::error!(backing = &*self.name, "its end failed: {error}"));

@@ -5,7 +5,7 @@
 #![expect(unsafe_code, reason = "the functions behind a C-shaped table take raw pointers")]
 
 use super::{quietly, refunds};
-use crate::error::TierExhausted;
+use crate::error::{RefusedFigures, TierExhausted};
 use crate::governor::{DomainBooks, GovernorCore, Lease, Party, PartyId};
 use leasehold_plugin_api::abi::{
     DomainRecord, ErrorRecord, HostServicesTable, RoleRecord, STATUS_FAILED, STATUS_OK, STATUS_PANICKED, Text,
@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 thread_local! {
     /// The charge that was last refused on this thread, and to whom: across the boundary its figures are words.
-    static REFUSED: Cell<Option<(Party, TierExhausted)>> = const { Cell::new(None) };
+    static REFUSED: Cell<Option<(Party, RefusedFigures)>> = const { Cell::new(None) };
 }
 
 /// What the host keeps for one backing.
@@ -187,7 +187,7 @@ impl ServiceContext {
 
     fn charge(&self, domain: Domain, bytes: u64, role: MemoryRole) -> Result<(), BackingError> {
         let lease = Lease::charge(self.books(domain)?, bytes, role, Some(self.party)).map_err(|refusal| {
-            REFUSED.set(Some((self.party, refusal)));
+            REFUSED.set(Some((self.party, RefusedFigures::of(&refusal))));
             BackingError::new(ErrorKind::BudgetRefused, refusal.to_string())
                 .with_requested(bytes)
                 .with_available(refusal.available_bytes())
@@ -208,8 +208,9 @@ impl ServiceContext {
 
     /// The figures of the charge that was last refused to this backing on this thread, once.
     pub(crate) fn take_refusal(&self) -> Option<TierExhausted> {
-        let (party, refusal) = REFUSED.take()?;
-        (party == self.party).then_some(refusal)
+        let (party, figures) = REFUSED.take()?;
+        let quarantined = || self.governor.books(figures.domain).map(|books| books.quarantined().by_backing());
+        (party == self.party).then(|| figures.with_quarantined(quarantined().unwrap_or_default()))
     }
 
     /// Whether two backings belong to one host.

@@ -3,6 +3,7 @@
 use super::ledger::{Ledger, Refusal};
 use super::party::Party;
 use super::pressure::{Reclaimers, Request};
+use super::quarantined::QuarantinedBytes;
 use super::snapshot::{DomainSnapshot, GovernorSnapshot};
 use crate::error::{Error, TierExhausted};
 use crate::machine::ProcessMark;
@@ -21,6 +22,7 @@ pub(crate) struct DomainBooks {
     limit_is_known: Once,
     /// Whether the limit is a share of a size that no backing reports.
     is_unsized: AtomicBool,
+    quarantined: QuarantinedBytes,
     reclaimers: Reclaimers,
     /// Where they were opened: in a forked child none of those who are asked for room is there.
     process: ProcessMark,
@@ -34,6 +36,7 @@ impl DomainBooks {
             ledger: Ledger::new(0),
             limit_is_known: Once::new(),
             is_unsized: AtomicBool::new(false),
+            quarantined: QuarantinedBytes::new(),
             reclaimers: Reclaimers::default(),
             process: ProcessMark::current(),
         })
@@ -73,6 +76,11 @@ impl DomainBooks {
         &self.ledger
     }
 
+    /// What the backings' releases could not give back.
+    pub(crate) fn quarantined(&self) -> &QuarantinedBytes {
+        &self.quarantined
+    }
+
     /// Who is asked for room; none in a forked child, where the list's lock may be held for ever.
     pub(super) fn reclaimers(&self) -> Option<&Reclaimers> {
         self.process.is_here().then_some(&self.reclaimers)
@@ -106,7 +114,8 @@ impl DomainBooks {
         };
         outcome.map_err(|Refusal { used: used_bytes, limit: limit_bytes }| {
             let lacks_size = limit_bytes == 0 && self.lacks_size();
-            TierExhausted { domain, role, requested_bytes: bytes, used_bytes, limit_bytes, lacks_size }
+            let quarantined = self.quarantined.by_backing();
+            TierExhausted { domain, role, requested_bytes: bytes, used_bytes, limit_bytes, lacks_size, quarantined }
         })
     }
 
@@ -126,6 +135,7 @@ impl DomainBooks {
             limit_bytes: self.ledger.limit(),
             used_bytes: self.ledger.used(),
             peak_bytes: self.ledger.peak(),
+            quarantined_bytes: self.quarantined.total(),
         }
     }
 }

@@ -29,6 +29,7 @@ mod lease;
 mod ledger;
 mod party;
 mod pressure;
+mod quarantined;
 mod reclaim;
 mod snapshot;
 

@@ -24,6 +24,8 @@ pub struct DomainSnapshot {
     /// The most that ever was used at once, or since [`Governor::restart_peak`](crate::Governor::restart_peak). What was
     /// charged for an attempt that failed is not counted, unless the attempt may have taken it.
     pub peak_bytes: u64,
+    /// What of the bytes in use releases could not give back; see [`Host::reap`](crate::Host::reap).
+    pub quarantined_bytes: u64,
 }
 
 impl DomainSnapshot {
@@ -52,6 +54,9 @@ impl fmt::Display for DomainSnapshot {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { domain, limit_bytes, used_bytes, peak_bytes, .. } = self;
         write!(formatter, "{domain}: {used_bytes} of {limit_bytes} bytes used, at most {peak_bytes}")?;
+        if self.quarantined_bytes > 0 {
+            write!(formatter, ", {} in quarantine", self.quarantined_bytes)?;
+        }
         match self.oversubscribed_bytes() {
             0 => Ok(()),
             bytes => write!(formatter, ", oversubscribed by {bytes}"),

@@ -4,6 +4,7 @@
 //! books, what the backing holds, what the kernel has mapped and what is resident. What failed once works the next
 //! time, with the right bytes; and whatever failed, nothing is left in the end.
 
+mod failing_releases;
 mod quarantine;
 mod retirement;
 mod sweeps;

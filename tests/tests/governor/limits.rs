@@ -48,7 +48,7 @@ fn a_limit_lowered_below_what_is_in_use_takes_nothing_and_grants_nothing() {
         assert_eq!(error.kind(), ErrorKind::TierExhausted, "{error}");
         assert_eq!(host.allocate(&backing, &AllocationSpec::new(1)).unwrap_err().kind(), ErrorKind::TierExhausted);
         let figures =
-            *host.governor().lease(Domain::Host, 1, MemoryRole::KvCache).unwrap_err().tier_exhausted().unwrap();
+            host.governor().lease(Domain::Host, 1, MemoryRole::KvCache).unwrap_err().tier_exhausted().unwrap().clone();
         assert_eq!(figures.available_bytes(), 0, "and not 18 exabytes");
 
         assert!(buffer.as_slice().unwrap().iter().all(|byte| *byte == 3));
@@ -68,7 +68,7 @@ fn a_refusal_tells_the_figures_that_it_was_made_on() {
     let spec = BufferSpec::new(MIB).role(MemoryRole::Workspace(StepScope::OneStep));
     let mut set = host.buffer_set(&backing, 2, &spec).unwrap();
     set.grow_to(3 * PAGE).unwrap();
-    let figures = *set.grow_to(5 * PAGE).unwrap_err().tier_exhausted().unwrap();
+    let figures = set.grow_to(5 * PAGE).unwrap_err().tier_exhausted().unwrap().clone();
     assert_eq!((figures.domain, figures.tier()), (Domain::Host, Tier::Host));
     assert_eq!(figures.role, MemoryRole::Workspace(StepScope::OneStep));
     assert_eq!((figures.requested_bytes, figures.used_bytes, figures.limit_bytes), (4 * PAGE, 6 * PAGE, 8 * PAGE));

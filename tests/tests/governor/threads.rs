@@ -27,7 +27,7 @@ fn the_sum_of_the_leases_of_many_threads_never_passes_the_limit() {
                         match governor.lease(Domain::Host, bytes, MemoryRole::KvCache) {
                             Ok(lease) => held.push(lease),
                             Err(error) => {
-                                let figures = *error.tier_exhausted().unwrap();
+                                let figures = error.tier_exhausted().unwrap();
                                 assert!(figures.used_bytes + bytes > LIMIT, "refused though it fitted: {figures:?}");
                                 held.clear();
                             }

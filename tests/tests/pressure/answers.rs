@@ -12,7 +12,7 @@ fn whoever_says_that_it_gave_and_gave_nothing_is_not_believed() {
     let held = lease(&governor, 80).unwrap();
     let _liar = asked.register(&governor, "liar", ReclaimOrder::new(), |shortfall| shortfall.bytes + 100);
     let before = governor.snapshot();
-    let figures = *lease(&governor, 50).unwrap_err().tier_exhausted().unwrap();
+    let figures = lease(&governor, 50).unwrap_err().tier_exhausted().unwrap().clone();
     assert_eq!((figures.requested_bytes, figures.used_bytes, figures.limit_bytes), (50, 80, 100));
     assert_eq!((governor.snapshot(), held.bytes()), (before, 80), "a refusal changes nothing");
     assert_eq!(asked.take(), [("liar", 30)], "nor asked again");

@@ -73,7 +73,7 @@ fn a_request_above_the_limit_asks_nobody() {
     let held = Held::new(&governor, 60);
     let _held = giver(&asked, &governor, "held", ReclaimOrder::new(), held.clone(), u64::MAX);
     for bytes in [101, u64::MAX] {
-        let figures = *lease(&governor, bytes).unwrap_err().tier_exhausted().unwrap();
+        let figures = lease(&governor, bytes).unwrap_err().tier_exhausted().unwrap().clone();
         assert_eq!((figures.requested_bytes, figures.used_bytes, figures.limit_bytes), (bytes, 60, 100));
     }
     assert_eq!((asked.take().len(), held.bytes()), (0, 60), "in vain nobody gives");

@@ -6,7 +6,12 @@ use crate::backing::quarantine::{Existence, ReapReport, Target, Unreturned};
 use crate::error::{Operation, Unreleased};
 use crate::governor::Lease;
 use leasehold_plugin_api::{BackingError, ErrorKind, ReleaseOutcome, ReleaseTarget, SharedMapping};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard, PoisonError};
+
+/// How many releases of a backing may fail one after the other, with none in between that succeeds, before it is retired:
+/// until then each may be a fault of the moment; after that new work would only fill the budget with quarantine.
+const FAILED_RELEASES_UNTIL_RETIRED: u32 = 16;
 
 impl CheckedBacking {
     /// Gives a region, an allocation or a prefix back, with the lease on it. What can't be given back stays charged, and
@@ -18,7 +23,8 @@ impl CheckedBacking {
         }
         let Err((entry, error)) = self.try_release(entry).map_err(|kept| *kept) else { return Ok(()) };
         let (target, remaining_bytes) = (entry.target, entry.remaining_bytes);
-        self.lock_quarantine().push(entry);
+        self.quarantine(entry);
+        self.note_failed_release(&error);
         quietly(|| {
             tracing::warn!(
                 backing = &*self.name,
@@ -32,7 +38,26 @@ impl CheckedBacking {
     /// was asked for.
     pub(super) fn give_back_unseen(&self, target: Target, lease: Option<Lease>, owned_bytes: u64) {
         if let Err(kept) = self.try_release(Unreturned::unseen(target, owned_bytes, lease)) {
-            self.lock_quarantine().push(kept.0);
+            let (entry, error) = *kept;
+            self.quarantine(entry);
+            self.note_failed_release(&error);
+        }
+    }
+
+    /// Keeps what could not be given back, and notes it in the books.
+    fn quarantine(&self, entry: Unreturned) {
+        self.books.quarantined().note(&self.name, entry.remaining_bytes);
+        self.lock_quarantine().push(entry);
+    }
+
+    /// Retires the backing once too many releases in a row have failed. Trying one again counts as none.
+    fn note_failed_release(&self, error: &BackingError) {
+        let failed = self.failed_releases.fetch_add(1, Ordering::Relaxed).saturating_add(1);
+        if failed >= FAILED_RELEASES_UNTIL_RETIRED {
+            self.services.retire(format!(
+                "{failed} releases in a row failed, the last: {error}; what they hold stays charged: call Host::reap(), or \
+                 restart the process"
+            ));
         }
     }
 
@@ -44,10 +69,12 @@ impl CheckedBacking {
         let entries = std::mem::take(&mut *self.lock_quarantine());
         let mut report = ReapReport::default();
         for entry in entries {
+            let noted_bytes = entry.remaining_bytes;
             match self.try_release(entry) {
                 Ok(()) => report.released = report.released.saturating_add(1),
-                Err(kept) => self.lock_quarantine().push(kept.0),
+                Err(kept) => self.quarantine(kept.0),
             }
+            self.books.quarantined().forget(&self.name, noted_bytes);
         }
         // Prefixes that only what was released had kept may be among what remains.
         for entry in self.lock_quarantine().iter() {
@@ -65,6 +92,7 @@ impl CheckedBacking {
         }
         let (remaining_bytes, error) = match self.release_call(entry.target) {
             ReleaseOutcome::Complete => {
+                self.failed_releases.store(0, Ordering::Relaxed);
                 self.let_go_of(&mut entry);
                 return Ok(());
             }
