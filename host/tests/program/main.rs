@@ -3,6 +3,7 @@
 
 mod cuda;
 mod replay;
+mod replay_failures;
 mod sizes;
 
 use serde_json::Value;

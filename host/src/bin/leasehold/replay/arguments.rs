@@ -20,6 +20,7 @@ use std::str::FromStr;
     prealloc   commits the context window up front\n  \
     realloc    doubles and copies\n  \
     sharing    as leasehold, and maps what prompts have in common; needs a trace with hash_ids\n\
+    A run that fails is reported with its reason, the others go on, and the exit status is 1. \
     Waste is 1 - ideal bytes / owned bytes, summed over the steps. Latencies are those of growth calls that succeeded, \
     copying included, touching not."
 )]

@@ -1,9 +1,10 @@
 //! Carries `leasehold replay` out: reads or draws the trace, runs each strategy on each backing, prints the report.
 
 use super::arguments::ReplayArguments;
+use super::backings::{self, Chosen};
 use super::layout::unshared;
 use super::options::ReplayOptions;
-use super::outcome::{Run, RunSummary};
+use super::outcome::{FailedRun, Run, RunSummary, Runs};
 use super::report::{ReportFile, page};
 use super::results;
 use super::scheduler::replay;
@@ -15,10 +16,10 @@ use super::table;
 use super::trace::Trace;
 use super::trace::synthetic::SyntheticWorkload;
 use crate::failure::Failure;
-use crate::{output, session};
+use crate::output;
 use clap::ValueEnum;
 use indicatif::{ProgressBar, ProgressStyle};
-use leasehold::{BackingHandle, Host, Requirements};
+use leasehold::{BackingHandle, Host};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -26,47 +27,62 @@ use std::time::Duration;
 const SYNTHETIC_REQUESTS: u64 = 128;
 /// Its lengths' spread: about as uneven as conversations are.
 const SYNTHETIC_SIGMA: f64 = 1.0;
-/// Its budget, unless `--budget` says otherwise: small enough that requests compete for it on any machine.
-const SYNTHETIC_BUDGET_BYTES: u64 = 512 << 20;
-/// The budget of a trace, unless `--budget` says otherwise: prealloc fills whatever it is given.
-const TRACE_BUDGET_BYTES: u64 = 4 << 30;
 
 pub(crate) fn run(registry: Option<PathBuf>, arguments: &ReplayArguments) -> Result<(), Failure> {
     let trace = trace(arguments)?;
-    let (host, backings) = host(registry, arguments, &trace)?;
-    say_where_from(&host, &backings);
+    let Chosen { host, backings, failed } = backings::choose(registry, arguments, &trace)?;
+    backings::say_where_from(&host, &backings);
     let setup = Setup::new(arguments, &trace, &host, &backings).map_err(Failure::does_not_hold)?;
     let report = report_file(arguments, &host)?;
-    let mut runs = Vec::new();
+    let mut runs = Runs { finished: Vec::new(), failed };
     let outcome = run_all(&host, &backings, &trace, arguments, &mut runs);
     // What was measured before a failure is not lost.
-    if !runs.is_empty() {
+    if outcome.is_ok() || !runs.is_empty() {
         print(&setup, &runs, arguments)?;
     }
     if let Some(report) = report {
         write_report(report, &setup, &runs)?;
     }
     outcome?;
-    if runs.iter().all(|run| run.summary.completed == 0) {
-        return Err(Failure::does_not_hold("no request was completed by any strategy; see the refusals"));
-    }
-    Ok(())
+    runs.hold()
 }
 
+/// Runs every strategy on every backing. A run that fails is kept with its reason, and the others go on.
 fn run_all(
     host: &Host,
     backings: &[BackingHandle],
     trace: &Trace,
     arguments: &ReplayArguments,
-    runs: &mut Vec<Run>,
+    runs: &mut Runs,
 ) -> Result<(), Failure> {
     for backing in backings {
         say_what_is_unshared(arguments, trace, backing)?;
         for strategy in strategies(arguments, trace, backing) {
-            runs.push(run_one(host, backing, strategy, trace, arguments)?);
+            match run_one(host, backing, strategy, trace, arguments) {
+                Ok(run) => runs.finished.push(run),
+                Err(Failure::DoesNotHold(reason)) => runs.failed.push(failed(host, backing, strategy, reason)),
+                Err(unusable) => return Err(unusable),
+            }
         }
     }
     Ok(())
+}
+
+/// A run that failed, once what it left has been given back as far as that can be.
+fn failed(host: &Host, backing: &BackingHandle, strategy: StrategyName, reason: String) -> FailedRun {
+    // A backing that fails may fail here too: what stays charged is reported.
+    host.reap();
+    let _ = host.trim(backing, u64::MAX);
+    let left = match charged(host, backing) {
+        0 => String::new(),
+        bytes => format!("; {bytes} bytes stay charged to {}, which later runs there lack", backing.domain()),
+    };
+    FailedRun { backing: backing.name().to_owned(), strategy: Some(strategy), reason: reason + &left }
+}
+
+/// What the backing's domain has charged.
+fn charged(host: &Host, backing: &BackingHandle) -> u64 {
+    host.snapshot().domain(backing.domain()).map_or(0, |books| books.used_bytes)
 }
 
 /// The file for the report, if one is asked for; a path that can't be written is refused before any run.
@@ -78,7 +94,7 @@ fn report_file(arguments: &ReplayArguments, host: &Host) -> Result<Option<Report
     file.transpose().map_err(Failure::unusable)
 }
 
-fn write_report(report: ReportFile, setup: &Setup, runs: &[Run]) -> Result<(), Failure> {
+fn write_report(report: ReportFile, setup: &Setup, runs: &Runs) -> Result<(), Failure> {
     let page = page(setup, runs).map_err(Failure::does_not_hold)?;
     let path = report.write(&page).map_err(Failure::unusable)?;
     output::say(&output::clean(&format!("report: {}", path.display())));
@@ -103,54 +119,6 @@ fn trace(arguments: &ReplayArguments) -> Result<Trace, Failure> {
         trace.requests.truncate(usize::try_from(requests).unwrap_or(usize::MAX));
     }
     Ok(trace)
-}
-
-/// The host under the budget that was asked for, and the backings to run on.
-fn host(
-    registry: Option<PathBuf>,
-    arguments: &ReplayArguments,
-    trace: &Trace,
-) -> Result<(Host, Vec<BackingHandle>), Failure> {
-    let host = session::builder(registry)?.load()?;
-    let backings = if arguments.backing.is_empty() {
-        let requirements = Requirements::growable();
-        let requirements = if arguments.no_touch { requirements } else { requirements.copies() };
-        let shares = trace.has_prefixes() || arguments.strategy.contains(&StrategyName::Sharing);
-        vec![find(&host, requirements, shares)?]
-    } else {
-        arguments.backing.iter().map(|name| named(&host, name)).collect::<Result<_, _>>()?
-    };
-    let most = if arguments.trace.is_none() { SYNTHETIC_BUDGET_BYTES } else { TRACE_BUDGET_BYTES };
-    for domain in backings.iter().map(BackingHandle::domain) {
-        let limit = host.snapshot().domain(domain).map_or(0, |books| books.limit_bytes);
-        let budget = arguments.budget.map_or(most.min(limit), |budget| budget.as_u64());
-        host.governor().set_limit(domain, budget)?;
-    }
-    Ok((host, backings))
-}
-
-/// A name that no backing has is a mistake in what was asked.
-fn named(host: &Host, name: &str) -> Result<BackingHandle, Failure> {
-    let is_known = host.backings().iter().any(|report| report.name == name);
-    host.backing(name).map_err(|error| if is_known { error.into() } else { Failure::unusable(error) })
-}
-
-/// The best backing that fits; where something is to be shared, the best that can share it.
-fn find(host: &Host, requirements: Requirements, shares: bool) -> Result<BackingHandle, Failure> {
-    if shares && let Ok(found) = host.find(&requirements.clone().shared_mapping()) {
-        return Ok(found);
-    }
-    Ok(host.find(&requirements)?)
-}
-
-/// Says which library each backing came from.
-fn say_where_from(host: &Host, backings: &[BackingHandle]) {
-    for report in host.backings() {
-        if backings.iter().any(|backing| backing.name() == report.name) {
-            let door = report.door.map(|door| format!(" (door: {door})")).unwrap_or_default();
-            output::say(&format!("backing: {} from {}{door}", report.name, output::clean(&report.library)));
-        }
-    }
 }
 
 fn granule(backing: &BackingHandle) -> u64 {
@@ -194,10 +162,10 @@ fn run_one(
     arguments: &ReplayArguments,
 ) -> Result<Run, Failure> {
     let cache = arguments.layout.cache(&arguments.model).map_err(Failure::unusable)?;
+    let before = charged(host, backing);
     let setting = Setting::new(host, backing.clone(), cache, arguments.context(), touch(arguments, backing));
     let setting = setting.map_err(Failure::unusable)?;
-    let governor = host.governor();
-    governor.restart_peak(backing.domain())?;
+    host.governor().restart_peak(backing.domain())?;
     let summary = match strategy {
         StrategyName::Leasehold => {
             serve(&mut ReservedStore::growing(setting, arguments.growth), strategy, trace, arguments)
@@ -211,9 +179,9 @@ fn run_one(
     }?;
     // What a pool parks is no reason to doubt the run, nor to favour the next one.
     host.trim(backing, u64::MAX)?;
-    let left = governor.snapshot().domain(backing.domain()).map_or(0, |domain| domain.used_bytes);
+    let left = charged(host, backing).saturating_sub(before);
     if left > 0 {
-        return Err(Failure::does_not_hold(format!("{left} bytes stayed charged after strategy {strategy}")));
+        return Err(Failure::does_not_hold(format!("{left} bytes stayed charged after it")));
     }
     Ok(Run { backing: backing.name().to_owned(), strategy, summary })
 }
@@ -239,15 +207,16 @@ fn serve<S: CacheStore>(
     }
     let outcome = replay(&trace.requests, options, store, &mut |ended, _| bar.set_position(ended));
     bar.finish_and_clear();
-    outcome.map_err(|error| Failure::does_not_hold(format!("strategy {strategy}: {error}")))
+    outcome.map_err(Failure::does_not_hold)
 }
 
-fn print(setup: &Setup, runs: &[Run], arguments: &ReplayArguments) -> Result<(), Failure> {
+fn print(setup: &Setup, runs: &Runs, arguments: &ReplayArguments) -> Result<(), Failure> {
     if arguments.json {
         output::print_json(&ReplayReport::new(setup, runs))?;
     } else {
         output::print(&table::text(setup, runs))?;
     }
-    results::refusals(setup, runs).iter().for_each(|refusal| output::say(&output::clean(refusal)));
+    let refusals = results::refusals(setup, runs).into_iter().chain(results::failures(runs));
+    refusals.for_each(|refusal| output::say(&output::clean(&refusal)));
     Ok(())
 }

@@ -10,7 +10,8 @@
 //!                          (the only door to memory)
 //! ```
 //!
-//! `arguments` says what may be asked, `setup` what that comes to, `command` carries it out. `results` words what was
+//! `arguments` says what may be asked, `backings` on which backings, `setup` what that comes to, `command` carries it out: a
+//! run that fails ends no other. `results` words what was
 //! found for `table`, which prints it, and for the page of `report`, which shows the timeline of each run too. Trace,
 //! scheduler, tally and summary are pure: a trace becomes requests, requests become calls on a [`store::CacheStore`],
 //! calls become numbers; they are tested with a store that only counts. `strategy` puts real buffers behind the store,
@@ -20,6 +21,7 @@
 //! One thread. What a run holds is given back before the next one begins.
 
 mod arguments;
+mod backings;
 mod command;
 #[cfg(test)]
 mod counting_store;

@@ -4,6 +4,45 @@ use super::latency::GrowthLatency;
 use super::prefix::PrefixUse;
 use super::strategy::StrategyName;
 use super::timeline::Timeline;
+use crate::failure::Failure;
+
+/// What became of every run that was asked for.
+#[derive(Debug, Default)]
+pub(crate) struct Runs {
+    pub(crate) finished: Vec<Run>,
+    pub(crate) failed: Vec<FailedRun>,
+}
+
+/// A run without figures: the backing refused it, broke the contract or was not ready.
+#[derive(Debug)]
+pub(crate) struct FailedRun {
+    pub(crate) backing: String,
+    /// `None` where the backing was not ready for any.
+    pub(crate) strategy: Option<StrategyName>,
+    pub(crate) reason: String,
+}
+
+impl Runs {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.finished.is_empty() && self.failed.is_empty()
+    }
+
+    /// Refuses where something that was asked for did not hold.
+    ///
+    /// # Errors
+    /// [`Failure::DoesNotHold`].
+    pub(crate) fn hold(&self) -> Result<(), Failure> {
+        let failed = self.failed.len();
+        if failed > 0 {
+            let all = failed.saturating_add(self.finished.len());
+            return Err(Failure::does_not_hold(format!("{failed} of {all} runs failed; see their reasons")));
+        }
+        if self.finished.iter().all(|run| run.summary.completed == 0) {
+            return Err(Failure::does_not_hold("no request was completed by any strategy; see the refusals"));
+        }
+        Ok(())
+    }
+}
 
 /// One strategy on one backing.
 #[derive(Debug)]

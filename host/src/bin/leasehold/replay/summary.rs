@@ -6,7 +6,7 @@
 use serde::Serialize;
 
 use super::latency::GrowthLatency;
-use super::outcome::Run;
+use super::outcome::{FailedRun, Run, Runs};
 use super::setup::Setup;
 use super::trace::TraceFormat;
 
@@ -16,6 +16,8 @@ pub(crate) struct ReplayReport {
     pub(crate) trace: TraceSummary,
     /// In the order of the runs.
     pub(crate) results: Vec<ReplayResult>,
+    /// In the order of the runs.
+    pub(crate) failures: Vec<ReplayFailure>,
 }
 
 /// The trace that was replayed.
@@ -41,6 +43,22 @@ pub(crate) struct ReplayResult {
     pub(crate) prefix: PrefixSummary,
 }
 
+/// A run that failed.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct ReplayFailure {
+    pub(crate) backing: String,
+    /// `null` where the backing was not ready for any.
+    pub(crate) strategy: Option<String>,
+    pub(crate) reason: String,
+}
+
+impl From<&FailedRun> for ReplayFailure {
+    fn from(run: &FailedRun) -> Self {
+        let strategy = run.strategy.map(|strategy| strategy.to_string());
+        Self { backing: run.backing.clone(), strategy, reason: run.reason.clone() }
+    }
+}
+
 /// What the run shared, beside the most that could be.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct PrefixSummary {
@@ -51,9 +69,12 @@ pub(crate) struct PrefixSummary {
 }
 
 impl ReplayReport {
-    pub(super) fn new(setup: &Setup, runs: &[Run]) -> Self {
-        let trace = TraceSummary { format: setup.format, requests: count(setup.requests) };
-        Self { trace, results: runs.iter().map(|run| ReplayResult::new(setup, run)).collect() }
+    pub(super) fn new(setup: &Setup, runs: &Runs) -> Self {
+        Self {
+            trace: TraceSummary { format: setup.format, requests: count(setup.requests) },
+            results: runs.finished.iter().map(|run| ReplayResult::new(setup, run)).collect(),
+            failures: runs.failed.iter().map(ReplayFailure::from).collect(),
+        }
     }
 }
 
@@ -106,14 +127,16 @@ mod tests {
             timeline: Timeline::default(),
         };
         let run = Run { backing: "host-mmap".to_owned(), strategy: StrategyName::Leasehold, summary };
-        let report = ReplayReport::new(&Setup::example(), &[run]);
+        let failed = FailedRun { backing: "gone".to_owned(), strategy: None, reason: "not here".to_owned() };
+        let report = ReplayReport::new(&Setup::example(), &Runs { finished: vec![run], failed: vec![failed] });
         assert_eq!(
             serde_json::to_string(&report).unwrap(),
             r#"{"trace":{"format":"azure-csv","requests":1},"results":[{"backing":"host-mmap","strategy":"leasehold","#
                 .to_owned()
                 + r#""completed":1,"preempted":2,"refused":1,"peak_running":3,"peak_owned_bytes":4,"#
                 + r#""ideal_peak_bytes":5,"growth":{"calls":6,"p50_ns":7,"p99_ns":8,"max_ns":9},"#
-                + r#""prefix":{"hit_tokens":10,"infinite_cache_hit_tokens":0,"bytes_not_stored_twice":11}}]}"#
+                + r#""prefix":{"hit_tokens":10,"infinite_cache_hit_tokens":0,"bytes_not_stored_twice":11}}],"#
+                + r#""failures":[{"backing":"gone","strategy":null,"reason":"not here"}]}"#
         );
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Pure. Every text that isn't the program's own goes through [`escape`].
 
-use super::super::outcome::Run;
+use super::super::outcome::{Run, Runs};
 use super::super::results;
 use super::super::setup::Setup;
 use super::super::timeline::Timeline;
@@ -31,19 +31,19 @@ const CHARTS: [(&str, &[Mark], Chart); 3] = [
 ///
 /// # Errors
 /// When a chart can't be drawn.
-pub(crate) fn page(setup: &Setup, runs: &[Run]) -> Result<String, ChartError> {
+pub(crate) fn page(setup: &Setup, runs: &Runs) -> Result<String, ChartError> {
     let trace = escape(setup.trace.as_deref().unwrap_or("a synthetic workload"));
-    let scale = Scale::of(runs.iter().map(|run| &run.summary.timeline));
+    let scale = Scale::of(runs.finished.iter().map(|run| &run.summary.timeline));
     let mut parts = vec![
         format!("{HEAD}<title>Replay of {trace}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>"),
         format!("<h1>Replay of {trace}</h1>"),
         facts(setup),
         outcome(setup, runs),
     ];
-    for run in runs {
+    for run in &runs.finished {
         parts.push(section(run, &scale)?);
     }
-    parts.push(footer(runs));
+    parts.push(footer(&runs.finished));
     parts.push("</main>\n</body>\n</html>\n".to_owned());
     Ok(parts.join("\n"))
 }
@@ -65,7 +65,7 @@ fn facts(setup: &Setup) -> String {
     format!("<dl>\n{}\n</dl>", facts.collect::<Vec<_>>().join("\n"))
 }
 
-fn outcome(setup: &Setup, runs: &[Run]) -> String {
+fn outcome(setup: &Setup, runs: &Runs) -> String {
     let cells = |tag: &str, texts: Vec<String>| {
         let cells = texts.iter().enumerate().map(|(column, text)| {
             let class = if column < results::WORDS { " class=\"word\"" } else { "" };
@@ -74,8 +74,9 @@ fn outcome(setup: &Setup, runs: &[Run]) -> String {
         format!("<tr>{}</tr>", cells.collect::<String>())
     };
     let header = results::header(setup).into_iter().map(str::to_owned).collect();
-    let rows: Vec<_> = runs.iter().map(|run| cells("td", results::row(setup, run))).collect();
+    let rows: Vec<_> = results::rows(setup, runs).into_iter().map(|row| cells("td", row)).collect();
     let remarks = results::remarks(setup, runs).into_iter().chain(results::refusals(setup, runs));
+    let remarks = remarks.chain(results::failures(runs));
     let remarks: Vec<_> = remarks.map(|remark| format!("<li>{}</li>", escape(&remark))).collect();
     format!(
         "<h2>Results</h2>\n<div class=\"wide\">\n<table>\n<thead>{}</thead>\n<tbody>\n{}\n</tbody>\n</table>\n</div>\n\
@@ -132,7 +133,7 @@ fn escape(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::outcome::{RefusedRequest, RunSummary};
+    use super::super::super::outcome::{FailedRun, RefusedRequest, RunSummary};
     use super::super::super::strategy::StrategyName;
     use super::*;
 
@@ -149,16 +150,23 @@ mod tests {
         let refused = vec![RefusedRequest { line: 1, reason: HOSTILE.to_owned() }];
         let summary = RunSummary { refused, ..RunSummary::default() };
         let run = Run { backing: HOSTILE.to_owned(), strategy: StrategyName::Leasehold, summary };
-        let page = page(&setup, &[run]).unwrap();
+        let failed = FailedRun {
+            backing: HOSTILE.to_owned(),
+            strategy: Some(StrategyName::Realloc),
+            reason: HOSTILE.to_owned(),
+        };
+        let page = page(&setup, &Runs { finished: vec![run], failed: vec![failed] }).unwrap();
         assert!(!page.contains("<script") && !page.contains('\u{1b}'), "{page}");
-        // Title, heading, model, backing; row, remark and refusal (the backing's name in both), section.
-        assert_eq!(page.matches(ESCAPED).count(), 10, "{page}");
+        // Title, heading, model, backing; row, remark and refusal (the backing's name in both), section; the failed row, and
+        // its failure with the name.
+        assert_eq!(page.matches(ESCAPED).count(), 13, "{page}");
     }
 
     #[test]
     fn a_page_fetches_nothing_and_has_three_charts_a_run() {
         let run = |strategy| Run { backing: "one".to_owned(), strategy, summary: RunSummary::default() };
-        let page = page(&Setup::example(), &[run(StrategyName::Leasehold), run(StrategyName::Realloc)]).unwrap();
+        let finished = vec![run(StrategyName::Leasehold), run(StrategyName::Realloc)];
+        let page = page(&Setup::example(), &Runs { finished, failed: Vec::new() }).unwrap();
         assert_eq!((page.matches("<svg ").count(), page.matches("</svg>").count()), (6, 6));
         for fetched in ["src=", "href=", "url(", "@import", "<script", "<link"] {
             assert!(!page.contains(fetched), "{fetched}");

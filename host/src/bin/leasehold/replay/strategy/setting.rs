@@ -18,6 +18,8 @@ pub(crate) struct Setting<'run> {
     /// The most tokens of one request.
     pub(crate) context: u64,
     pub(crate) touch: Touch,
+    /// What earlier runs that failed left charged to the domain: no part of this run.
+    left_bytes: u64,
 }
 
 impl<'run> Setting<'run> {
@@ -29,11 +31,12 @@ impl<'run> Setting<'run> {
         touch: Touch,
     ) -> Result<Self, String> {
         let row_bytes = cache.plane_row_bytes();
+        let left_bytes = host.snapshot().domain(backing.domain()).map_or(0, |books| books.used_bytes);
         let too_large =
             || format!("{context} tokens of {row_bytes} bytes are more than there are addresses; lower --max-context");
         row_bytes.checked_mul(context).ok_or_else(too_large)?;
         let planes = usize::try_from(cache.planes()).map_err(|_| too_large())?;
-        Ok(Self { host, governor: host.governor(), backing, planes, row_bytes, context, touch })
+        Ok(Self { host, governor: host.governor(), backing, planes, row_bytes, context, touch, left_bytes })
     }
 
     /// Bytes of one plane that hold so many tokens, at most the context.
@@ -56,7 +59,7 @@ impl<'run> Setting<'run> {
         let unit = self.backing.capabilities().granularity().unwrap_or(1);
         let planes = u64::try_from(self.planes).unwrap_or(u64::MAX);
         let needed = plane_bytes.checked_next_multiple_of(unit).unwrap_or(u64::MAX).saturating_mul(planes);
-        let limit = self.books().map_or(0, |books| books.limit_bytes);
+        let limit = self.books().map_or(0, |books| books.limit_bytes).saturating_sub(self.left_bytes);
         if needed > limit {
             let [needed, limit] = [needed, limit].map(|bytes| ByteSize::b(bytes).display().iec());
             return Err(format!("needs {needed} for {tokens} tokens, the budget is {limit}; raise --budget"));
@@ -65,11 +68,11 @@ impl<'run> Setting<'run> {
     }
 
     pub(crate) fn owned_bytes(&self) -> u64 {
-        self.books().map_or(0, |books| books.used_bytes)
+        self.books().map_or(0, |books| books.used_bytes).saturating_sub(self.left_bytes)
     }
 
     pub(crate) fn peak_owned_bytes(&self) -> u64 {
-        self.books().map_or(0, |books| books.peak_bytes)
+        self.books().map_or(0, |books| books.peak_bytes).saturating_sub(self.left_bytes)
     }
 
     fn books(&self) -> Option<DomainSnapshot> {
