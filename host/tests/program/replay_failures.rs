@@ -1,7 +1,7 @@
 //! `leasehold replay` over backings that fail, and over one that reserves nothing: each run is reported by itself.
 
 use super::{HOST_MMAP, json, leasehold, plugins, registry, stderr, stdout};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
 
@@ -93,6 +93,23 @@ fn the_page_shows_the_runs_that_failed() {
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     let page = fs::read_to_string(folder.path().join("page.html")).unwrap();
     assert!(page.contains("<td>failed</td>") && page.contains("<li>liar, leasehold: failed: "), "{page}");
+}
+
+#[test]
+fn an_eager_backing_is_served_by_what_it_can_serve() {
+    let (folder, _) = registry(&rogue("eager", "shared-only", ""));
+    let output = replay(folder.path(), &["--backing", "eager", "--json"]);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let report = json(&output);
+    assert_eq!(runs(&report), [pairs("eager", &["prealloc", "realloc"]), Vec::new()], "{report}");
+    assert_eq!(report["failures"], json!([]));
+    let [prealloc, realloc] = [0, 1].map(|index| report["results"][index].clone());
+    for run in [&prealloc, &realloc] {
+        assert_eq!((&run["completed"], &run["refused"]), (&3.into(), &0.into()), "{run}");
+    }
+    let running = prealloc["peak_running"].as_u64().unwrap();
+    // Two planes of 256 tokens of 64 bytes, each of whole granules.
+    assert_eq!(prealloc["peak_owned_bytes"], running * 2 * 16_384, "prealloc holds the context of each request");
 }
 
 #[test]

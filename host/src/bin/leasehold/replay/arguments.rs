@@ -51,7 +51,8 @@ pub(crate) struct ReplayArguments {
     #[arg(long, value_name = "NAME")]
     pub(super) backing: Vec<String>,
 
-    /// The strategy; may be given more than once; default: all that suit trace and backing
+    /// The strategy; may be given more than once; default: all that trace and backing can serve, which is prealloc and
+    /// realloc where the backing offers no virtual-backing
     #[arg(long, value_enum, value_name = "NAME")]
     pub(super) strategy: Vec<StrategyName>,
 

@@ -144,12 +144,18 @@ fn say_what_is_unshared(arguments: &ReplayArguments, trace: &Trace, backing: &Ba
     Ok(())
 }
 
-/// Those that were asked for; else all, of which sharing needs something to share and a backing that can.
+/// Those that were asked for; else all that the backing can serve, sharing only where there is something to share.
 fn strategies(arguments: &ReplayArguments, trace: &Trace, backing: &BackingHandle) -> Vec<StrategyName> {
-    let can_share = trace.has_prefixes() && backing.capabilities().has_shared_mapping();
-    let suits = |strategy: &StrategyName| *strategy != StrategyName::Sharing || can_share;
+    let capabilities = backing.capabilities();
+    let serves = |strategy: &StrategyName| match strategy {
+        StrategyName::Leasehold => capabilities.has_virtual_backing(),
+        StrategyName::Prealloc | StrategyName::Realloc => true,
+        StrategyName::Sharing => {
+            capabilities.has_virtual_backing() && capabilities.has_shared_mapping() && trace.has_prefixes()
+        }
+    };
     match arguments.strategy.as_slice() {
-        [] => StrategyName::value_variants().iter().copied().filter(suits).collect(),
+        [] => StrategyName::value_variants().iter().copied().filter(serves).collect(),
         asked => asked.to_vec(),
     }
 }
@@ -166,11 +172,13 @@ fn run_one(
     let setting = Setting::new(host, backing.clone(), cache, arguments.context(), touch(arguments, backing));
     let setting = setting.map_err(Failure::unusable)?;
     host.governor().restart_peak(backing.domain())?;
+    let grows = backing.capabilities().has_virtual_backing();
     let summary = match strategy {
         StrategyName::Leasehold => {
             serve(&mut ReservedStore::growing(setting, arguments.growth), strategy, trace, arguments)
         }
-        StrategyName::Prealloc => serve(&mut ReservedStore::preallocated(setting), strategy, trace, arguments),
+        StrategyName::Prealloc if grows => serve(&mut ReservedStore::preallocated(setting), strategy, trace, arguments),
+        StrategyName::Prealloc => serve(&mut ReallocatedStore::preallocated(setting), strategy, trace, arguments),
         StrategyName::Realloc => serve(&mut ReallocatedStore::new(setting), strategy, trace, arguments),
         StrategyName::Sharing => {
             let unit = cache.unit_tokens(granule(backing)).map_err(Failure::unusable)?;

@@ -1,6 +1,6 @@
-//! Caches that double and copy, as engines without growable memory do.
+//! Caches that double and copy, as engines without growable memory do; or that hold the context from the first on.
 //!
-//! The first allocation holds the prompt; each later one at least twice what there was. Old and new are held until the
+//! The first allocation holds the prompt, or the context; each later one at least twice what there was. Old and new are held until the
 //! rows are copied, plane by plane as an engine would: all new planes first, since a growth either succeeds or leaves
 //! the cache as it was.
 
@@ -13,6 +13,8 @@ use leasehold::{Allocation, AllocationSpec, Error, MemoryRole};
 #[derive(Debug)]
 pub(crate) struct ReallocatedStore<'run> {
     setting: Setting<'run>,
+    /// What the first allocation of a cache holds at least.
+    first_tokens: u64,
 }
 
 /// One cache.
@@ -24,7 +26,12 @@ pub(crate) struct ReallocatedCache {
 
 impl<'run> ReallocatedStore<'run> {
     pub(crate) fn new(setting: Setting<'run>) -> Self {
-        Self { setting }
+        Self { setting, first_tokens: 0 }
+    }
+
+    /// The context up front, on a backing that reserves nothing.
+    pub(crate) fn preallocated(setting: Setting<'run>) -> Self {
+        Self { first_tokens: setting.context, setting }
     }
 
     fn allocate(&self, tokens: u64) -> Result<Vec<Allocation>, Error> {
@@ -54,7 +61,7 @@ impl CacheStore for ReallocatedStore<'_> {
     type Cache = ReallocatedCache;
 
     fn fits(&self, tokens: u64) -> Result<(), String> {
-        self.setting.fits(tokens, self.setting.plane_bytes(tokens))
+        self.setting.fits(tokens, self.setting.plane_bytes(tokens.max(self.first_tokens)))
     }
 
     fn open(&mut self) -> Result<ReallocatedCache, StoreError> {
@@ -65,7 +72,8 @@ impl CacheStore for ReallocatedStore<'_> {
         if tokens <= cache.capacity_tokens {
             return Ok(());
         }
-        let doubled = cache.capacity_tokens.saturating_mul(2).min(self.setting.context).max(tokens);
+        let doubled =
+            cache.capacity_tokens.saturating_mul(2).min(self.setting.context).max(tokens).max(self.first_tokens);
         let mut planes = self.allocate(doubled)?;
         self.copy(&cache.planes, &mut planes)?;
         *cache = ReallocatedCache { planes, capacity_tokens: doubled };
