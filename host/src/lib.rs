@@ -48,7 +48,7 @@ pub use governor::{
 };
 pub use host::{BackingHandle, BackingReport, BackingState, Host, HostBuilder, Requirements, Stage, StageReport};
 pub use leasehold_plugin_api::{
-    Accounting, Address, AuthorityId, BackingError, Change, Description, DeviceKey, Domain, HolderId, HostAccess,
+    Accounting, Address, AuthorityId, BackingError, Change, CpuAccess, Description, DeviceKey, Domain, HolderId,
     MemoryRole, StepScope, Tier,
 };
 pub use loader::Door;
@@ -62,10 +62,11 @@ pub use shareability::{CacheGeometry, CacheLayout, Shareability, ShareabilityErr
 /// from the crate `leasehold-plugin-api`, which has the tables too.
 pub mod contract {
     pub use leasehold_plugin_api::{
-        Accounting, Address, AllocateRequest, Allocation, AllocationId, AuthorityId, Backing, BackingError, Change,
-        CommitRange, Description, DeviceKey, Domain, ErrorKind, Extension, HolderId, HostAccess, HostServices,
-        LogLevel, MemoryRole, Prefix, PrefixId, PrefixMapping, PrefixRange, PrefixRequest, Region, RegionId,
-        ReleaseOutcome, ReleaseTarget, ReserveRequest, SharedMapping, StepScope, Tier, Transfer, VirtualBacking,
+        Accounting, Address, AllocateRequest, Allocation, AllocationId, AuthorityId, Backing, BackingError,
+        BackingFactory, Change, CommitRange, CpuAccess, Description, DeviceKey, Domain, ErrorKind, Extension, HolderId,
+        HostAccess, HostServices, LogLevel, MemoryRole, Prefix, PrefixId, PrefixMapping, PrefixRange, PrefixRequest,
+        Region, RegionId, ReleaseOutcome, ReleaseTarget, ReserveRequest, SharedMapping, StepScope, Tier, Transfer,
+        VirtualBacking,
     };
 }
 

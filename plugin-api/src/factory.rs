@@ -1,6 +1,6 @@
 //! How a backing is made, and how one library tells the host which backings it has.
 
-use crate::{Backing, BackingError, HostServices, Options};
+use crate::{Backing, BackingError, CpuAccess, HostAccess, HostServices, Options};
 use serde::de::DeserializeOwned;
 
 /// How a backing is made from its options.
@@ -10,6 +10,9 @@ pub trait BackingFactory: Backing + Sized + 'static {
 
     /// What it is, in a few words.
     const SUMMARY: &'static str;
+
+    /// Whether the CPU can touch its memory. Without a claim the host makes no slices of it.
+    const HOST_ACCESS: HostAccess<Self> = HostAccess::none();
 
     /// Its options: the table `[backing.options]` of the registry file. A key that the type doesn't name is refused
     /// before [`create`](BackingFactory::create) is called; `#[serde(deny_unknown_fields)]` makes that refusal list the
@@ -35,6 +38,7 @@ pub struct BackingRegistration {
     summary: &'static str,
     package: &'static str,
     version: &'static str,
+    access: CpuAccess,
     create: Create,
 }
 
@@ -44,7 +48,8 @@ impl BackingRegistration {
     /// The registration of one backing, from one package.
     #[must_use]
     pub const fn of<B: BackingFactory>(package: &'static str, version: &'static str) -> Self {
-        Self { name: B::NAME, summary: B::SUMMARY, package, version, create: create_boxed::<B> }
+        let (name, summary, access) = (B::NAME, B::SUMMARY, B::HOST_ACCESS.access());
+        Self { name, summary, package, version, access, create: create_boxed::<B> }
     }
 
     /// Every backing that is linked into this very library or program, by name.
@@ -77,6 +82,12 @@ impl BackingRegistration {
     #[must_use]
     pub fn version(&self) -> &'static str {
         self.version
+    }
+
+    /// Whether the CPU can touch its memory, as its type claims.
+    #[must_use]
+    pub fn access(&self) -> CpuAccess {
+        self.access
     }
 
     /// Makes a backing.

@@ -13,9 +13,7 @@
 //!
 //! impl Backing for Heap {
 //!     fn describe(&self) -> Description {
-//!         // SAFETY: what `allocate` hands out is initialised, and nobody's but the host's until its release.
-//!         let access = unsafe { HostAccess::direct() };
-//!         Description::new(DeviceKey::HOST, "a vector for each allocation", access)
+//!         Description::new(DeviceKey::HOST, "a vector for each allocation")
 //!     }
 //!
 //!     fn allocate(&self, request: &AllocateRequest) -> Result<Allocation, BackingError> {
@@ -41,6 +39,9 @@
 //! impl BackingFactory for Heap {
 //!     const NAME: &'static str = "heap";
 //!     const SUMMARY: &'static str = "plain vectors";
+//!     // SAFETY: what `allocate` hands out is initialised, only the host touches it, and it stays until its release through
+//!     // the one value that holds it; a forked child has a copy, as of every private page.
+//!     const HOST_ACCESS: HostAccess<Self> = unsafe { HostAccess::direct_and_copied_by_fork() };
 //!     type Options = NoOptions;
 //!     fn create(_options: NoOptions, _host: HostServices) -> Result<Self, BackingError> {
 //!         Ok(Heap { live: Mutex::default() })
@@ -83,9 +84,9 @@ pub use services::{HostServices, LogLevel};
 pub use shared_mapping::{Prefix, PrefixMapping, PrefixRange, PrefixRequest, SharedMapping};
 pub use transfer::Transfer;
 pub use values::{
-    Accounting, Address, AllocateRequest, Allocation, AllocationId, AuthorityId, Change, CommitRange, Description,
-    DeviceKey, Domain, HolderId, HostAccess, MemoryRole, ParseDomainError, PrefixId, Region, RegionId, ReleaseOutcome,
-    ReleaseTarget, ReserveRequest, StepScope, Tier,
+    Accounting, Address, AllocateRequest, Allocation, AllocationId, AuthorityId, Change, CommitRange, CpuAccess,
+    Description, DeviceKey, Domain, HolderId, HostAccess, MemoryRole, ParseDomainError, PrefixId, Region, RegionId,
+    ReleaseOutcome, ReleaseTarget, ReserveRequest, StepScope, Tier,
 };
 pub use virtual_backing::VirtualBacking;
 

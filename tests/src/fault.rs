@@ -11,16 +11,19 @@
 //! call. It panics where it is told to, and nowhere else.
 
 mod faulty_backing;
+mod host_memory;
 mod linked;
 mod under;
 
 pub use faulty_backing::FaultyBacking;
+pub use host_memory::HostMemory;
 pub use linked::{creator, host_mmap, linked_in};
 pub use under::Under;
 
 use leasehold::{Error, Host};
+use leasehold_host_pool::HostPool;
 use leasehold_plugin_api::{
-    Address, AuthorityId, Backing, BackingError, CommitRange, Domain, ErrorKind, HostServices, Options, PrefixId,
+    Address, AuthorityId, BackingFactory, CommitRange, Domain, ErrorKind, HostServices, Options, PrefixId,
     ReleaseTarget,
 };
 use std::collections::{BTreeMap, HashMap};
@@ -246,10 +249,11 @@ impl Faults {
         books: impl FnOnce(HostServices) -> Books + 'static,
     ) -> Result<Host, Error> {
         let faults = self.clone();
-        let create = move |services: HostServices| -> Result<Box<dyn Backing>, BackingError> {
-            Ok(Box::new(FaultyBacking::new(host_mmap(services)?, &faults, books(services))))
+        let create = move |services: HostServices| {
+            host_mmap(services).map(|inner| FaultyBacking::new(inner, &faults, books(services)))
         };
-        Host::builder().limit(Domain::Host, limit_bytes).with_backing("faulty", create).load()
+        let builder = Host::builder().limit(Domain::Host, limit_bytes);
+        builder.with_accessible_backing("faulty", FaultyBacking::ACCESS, create).load()
     }
 
     /// A host that has one backing, `"faulty"`: the built-in host-pool behind these faults, with these options.
@@ -259,11 +263,12 @@ impl Faults {
     /// As [`HostBuilder::load`](leasehold::HostBuilder::load).
     pub fn pool_host(&self, limit_bytes: u64, options: Options) -> Result<Host, Error> {
         let faults = self.clone();
-        let create = move |services: HostServices| -> Result<Box<dyn Backing>, BackingError> {
-            let pool = linked_in("host-pool", &options, services)?;
-            Ok(Box::new(FaultyBacking::new(pool, &faults, Books::OfTheWrapped)))
+        let create = move |services: HostServices| {
+            let pool = HostPool::create(options.read()?, services)?;
+            Ok(FaultyBacking::new(pool, &faults, Books::OfTheWrapped))
         };
-        Host::builder().limit(Domain::Host, limit_bytes).with_backing("faulty", create).load()
+        let builder = Host::builder().limit(Domain::Host, limit_bytes);
+        builder.with_accessible_backing("faulty", FaultyBacking::ACCESS, create).load()
     }
 
     fn next(&self, call: Call) -> Option<Fault> {

@@ -3,7 +3,7 @@
 //! It parks in its answers alone: the memory really goes back to the backing that it wraps. Whoever wraps it keeps the
 //! books, as [`FaultyBacking`] does. One commit at a time.
 
-use crate::fault::{Books, Faults, FaultyBacking, host_mmap};
+use crate::fault::{Books, Faults, FaultyBacking, HostMemory, host_mmap};
 use leasehold_plugin_api::{
     AllocateRequest, Allocation, Backing, BackingError, Change, CommitRange, Description, HostServices, Region,
     RegionId, ReleaseOutcome, ReleaseTarget, ReserveRequest, VirtualBacking,
@@ -11,11 +11,11 @@ use leasehold_plugin_api::{
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Makes host-mmap that parks what is decommitted, behind these faults: it keeps the books of its host.
-pub fn parking_mmap(faults: &Faults) -> impl FnOnce(HostServices) -> Result<Box<dyn Backing>, BackingError> + 'static {
+pub fn parking_mmap(faults: &Faults) -> impl FnOnce(HostServices) -> Result<FaultyBacking, BackingError> + 'static {
     let faults = faults.clone();
     move |services| {
-        let parking = ParkingBacking::new(host_mmap(services)?, 0);
-        Ok(Box::new(FaultyBacking::new(Box::new(parking), &faults, Books::OfItsHost(services))))
+        let parking = HostMemory::from(host_mmap(services)?).parking(0);
+        Ok(FaultyBacking::new(parking, &faults, Books::OfItsHost(services)))
     }
 }
 

@@ -6,7 +6,7 @@ use leasehold::{
 };
 use leasehold_plugin_api::{
     AllocateRequest, Allocation, Backing, BackingError, Description, DeviceKey, ErrorKind as BackingErrorKind,
-    HostAccess, HostServices, MemoryRole, ReleaseOutcome, ReleaseTarget,
+    HostServices, MemoryRole, ReleaseOutcome, ReleaseTarget,
 };
 use leasehold_tests::log::Log;
 use leasehold_tests::plugins::{self, Registry};
@@ -196,7 +196,7 @@ struct Idle;
 
 impl Backing for Idle {
     fn describe(&self) -> Description {
-        Description::new(DeviceKey::HOST, "idle", HostAccess::NONE)
+        Description::new(DeviceKey::HOST, "idle")
     }
 
     fn allocate(&self, _request: &AllocateRequest) -> Result<Allocation, BackingError> {

@@ -1,4 +1,5 @@
 //! Trouble from outside: addresses that belong to another host, a log that can't be written, attempts that fail.
+#![expect(unsafe_code, reason = "claims that the CPU can touch a backing's memory, which hands out none")]
 
 use leasehold::{AllocationSpec, BufferSpec, Domain, Host};
 use leasehold_plugin_api as api;
@@ -16,11 +17,10 @@ fn two_hosts_in_one_process_never_get_overlapping_regions_admitted() {
     let mut buffer = first.buffer(&first.backing("faulty").unwrap(), &BufferSpec::new(PAGE)).unwrap();
     buffer.grow_to(PAGE).unwrap();
     let base = buffer.base();
-    let access = first.backing("faulty").unwrap().description().host_access;
     // A backing of another domain, on another host, that the CPU can touch as well.
     let second = Host::builder()
         .limit(Domain::Device(0), 1 << 20)
-        .with_backing("thief", move |_| Ok(Box::new(Thief { base, access })))
+        .with_accessible_backing("thief", Thief::ACCESS, move |_| Ok(Thief { base }))
         .load()
         .unwrap();
     let error = second.buffer(&second.backing("thief").unwrap(), &BufferSpec::new(PAGE)).unwrap_err();
@@ -30,12 +30,16 @@ fn two_hosts_in_one_process_never_get_overlapping_regions_admitted() {
 /// Answers an address that is somebody else's.
 struct Thief {
     base: api::Address,
-    access: api::HostAccess,
+}
+
+impl Thief {
+    // SAFETY: it hands out no byte, since neither a commit nor an allocation of it succeeds.
+    const ACCESS: api::HostAccess<Self> = unsafe { api::HostAccess::direct() };
 }
 
 impl api::Backing for Thief {
     fn describe(&self) -> api::Description {
-        api::Description::new(api::DeviceKey::device(0), "a thief", self.access)
+        api::Description::new(api::DeviceKey::device(0), "a thief")
     }
 
     fn allocate(&self, _request: &api::AllocateRequest) -> Result<api::Allocation, api::BackingError> {

@@ -16,7 +16,7 @@ use std::sync::Arc;
 pub(crate) unsafe fn of<'a>(backing: &CheckedBacking, base: Address, len: u64) -> Result<&'a [u8], BufferError> {
     let len = host_len(backing, len)?;
     // SAFETY: the CPU can touch the memory (`host_len`), which makes committed bytes initialised memory of this process
-    // (`HostAccess::direct`); the caller promises that they are committed, and unchanged for `'a`.
+    // (`HostAccess::direct`), which is taken away through the host's backing alone; the caller promises that they are committed, and unchanged for `'a`.
     Ok(unsafe { slice::from_raw_parts(base.to_pointer(), len) })
 }
 
@@ -37,7 +37,7 @@ pub(crate) unsafe fn of_mut<'a>(
 
 /// The length as the CPU counts, where it can touch the memory at all.
 fn host_len(backing: &CheckedBacking, len: u64) -> Result<usize, BufferError> {
-    let is_direct = backing.description().host_access.is_direct();
+    let is_direct = backing.capabilities().host_access().is_direct();
     let len = usize::try_from(len).ok().filter(|len| is_direct && isize::try_from(*len).is_ok());
     len.ok_or_else(|| BufferError::NotHostAccessible { backing: Arc::clone(backing.name()) })
 }

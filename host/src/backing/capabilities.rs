@@ -1,5 +1,7 @@
 //! What a backing offers, asked once when it is created and compared at every admission.
 
+use leasehold_plugin_api::CpuAccess;
+
 /// Something that a backing may offer beyond plain allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Capability {
@@ -27,6 +29,7 @@ pub struct Capabilities {
     granularity: Option<u64>,
     shared_mapping: Presence,
     transfer: Presence,
+    access: CpuAccess,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,9 +45,15 @@ impl Presence {
 }
 
 impl Capabilities {
-    /// The answers of discovery.
-    pub(super) fn new<S, T>(granularity: Option<u64>, shared_mapping: Option<S>, transfer: Option<T>) -> Self {
-        Self { granularity, shared_mapping: Presence::of(shared_mapping), transfer: Presence::of(transfer) }
+    /// The answers of discovery, and what the backing's type claims.
+    pub(super) fn new<S, T>(
+        granularity: Option<u64>,
+        shared_mapping: Option<S>,
+        transfer: Option<T>,
+        access: CpuAccess,
+    ) -> Self {
+        let (shared_mapping, transfer) = (Presence::of(shared_mapping), Presence::of(transfer));
+        Self { granularity, shared_mapping, transfer, access }
     }
 
     /// The unit of commit in bytes, where address space can be reserved and committed.
@@ -69,6 +78,12 @@ impl Capabilities {
     #[must_use]
     pub fn has_transfer(&self) -> bool {
         self.has(Capability::Transfer)
+    }
+
+    /// Whether the CPU can touch the memory, as the backing's type claims: what slices need.
+    #[must_use]
+    pub fn host_access(&self) -> CpuAccess {
+        self.access
     }
 
     pub(crate) fn has(&self, capability: Capability) -> bool {

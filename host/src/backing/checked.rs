@@ -34,8 +34,8 @@ use crate::error::{BackingFault, Operation};
 use crate::governor::{DomainBooks, Place};
 use crate::machine::ProcessMark;
 use leasehold_plugin_api::{
-    Accounting, Address, AllocateRequest, Allocation, Backing, BackingError, Description, ErrorKind, HolderId,
-    MemoryRole, ReleaseOutcome, ReleaseTarget,
+    Accounting, Address, AllocateRequest, Allocation, Backing, BackingError, CpuAccess, Description, ErrorKind,
+    HolderId, MemoryRole, ReleaseOutcome, ReleaseTarget,
 };
 use std::fmt;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -260,7 +260,7 @@ impl Drop for CheckedBacking {
     /// the system may hand it to another thread's region. A forked child forgets it: its end is the parent's to make.
     fn drop(&mut self) {
         if !self.is_of_this_process() {
-            std::mem::forget(std::mem::replace(&mut self.inner, MadeBacking::Linked(Box::new(Ended))));
+            std::mem::forget(std::mem::replace(&mut self.inner, Ended::made()));
             return;
         }
         let kept: Vec<_> = self.lock_quarantine().drain(..).collect();
@@ -268,7 +268,7 @@ impl Drop for CheckedBacking {
             self.books.quarantined().forget(&self.name, entry.remaining_bytes);
             self.give_back_addresses(entry);
         }
-        let inner = std::mem::replace(&mut self.inner, MadeBacking::Linked(Box::new(Ended)));
+        let inner = std::mem::replace(&mut self.inner, Ended::made());
         if let Err(error) = inner.destroy() {
             quietly(|| tracing::error!(backing = &*self.name, "its end failed: {error}"));
         }
@@ -292,9 +292,15 @@ impl fmt::Debug for CheckedBacking {
 /// What stands in for a backing while it is destroyed.
 struct Ended;
 
+impl Ended {
+    fn made() -> MadeBacking {
+        MadeBacking::Linked { backing: Box::new(Self), access: CpuAccess::None }
+    }
+}
+
 impl Backing for Ended {
     fn describe(&self) -> Description {
-        Description::new(leasehold_plugin_api::DeviceKey::HOST, "ended", leasehold_plugin_api::HostAccess::NONE)
+        Description::new(leasehold_plugin_api::DeviceKey::HOST, "ended")
     }
 
     fn allocate(&self, _request: &AllocateRequest) -> Result<Allocation, BackingError> {

@@ -12,7 +12,7 @@ use leasehold_plugin_api::abi::{
     VirtualBackingTable,
 };
 use leasehold_plugin_api::{
-    Accounting, AllocateRequest, Allocation, BackingError, Description, ErrorKind, HostServices, Options,
+    Accounting, AllocateRequest, Allocation, BackingError, CpuAccess, Description, ErrorKind, HostServices, Options,
     ReleaseOutcome, ReleaseTarget,
 };
 use std::ptr;
@@ -71,7 +71,9 @@ impl ForeignEntry {
         })?;
         // SAFETY: the table of a backing that was made, where it is not null, is valid for the life of the process.
         match unsafe { instance.table.as_ref() } {
-            Some(table) if !instance.this.is_null() => Ok(ImportedBacking::new(Foreign { this: instance.this, table })),
+            Some(table) if !instance.this.is_null() => {
+                Ok(ImportedBacking::new(Foreign { this: instance.this, table }, self.entry.access.access()))
+            }
             _ => Err(BackingError::new(ErrorKind::Internal, "the plugin made a backing without pointer or table")),
         }
     }
@@ -85,15 +87,21 @@ type Known<T> = OnceLock<Option<Foreign<T>>>;
 pub(crate) struct ImportedBacking {
     /// Invariant 1: came from the entry's `create`, and is destroyed on drop and nowhere else.
     own: Foreign<BackingTable>,
+    /// What the library's entry claims.
+    access: CpuAccess,
     virtual_backing: Known<VirtualBackingTable>,
     shared_mapping: Known<SharedMappingTable>,
     transfer: Known<TransferTable>,
 }
 
 impl ImportedBacking {
-    fn new(own: Foreign<BackingTable>) -> Self {
+    fn new(own: Foreign<BackingTable>, access: CpuAccess) -> Self {
         let (virtual_backing, shared_mapping, transfer) = (Known::new(), Known::new(), Known::new());
-        Self { own, virtual_backing, shared_mapping, transfer }
+        Self { own, access, virtual_backing, shared_mapping, transfer }
+    }
+
+    pub(super) fn access(&self) -> CpuAccess {
+        self.access
     }
 
     pub(super) fn describe(&self) -> Result<Description, BackingError> {

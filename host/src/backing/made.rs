@@ -7,7 +7,7 @@
 use super::imported::ImportedBacking;
 use super::{Capabilities, answers};
 use leasehold_plugin_api::{
-    Accounting, AllocateRequest, Allocation, Backing, BackingError, Description, ErrorKind, ReleaseOutcome,
+    Accounting, AllocateRequest, Allocation, Backing, BackingError, CpuAccess, Description, ErrorKind, ReleaseOutcome,
     ReleaseTarget, SharedMapping, Tier, Transfer, VirtualBacking,
 };
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -15,7 +15,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 /// A backing that was made.
 pub(crate) enum MadeBacking {
     /// Of a crate that is linked in, or brought by the program.
-    Linked(Box<dyn Backing>),
+    Linked {
+        /// The backing.
+        backing: Box<dyn Backing>,
+        /// What its type claims.
+        access: CpuAccess,
+    },
     /// Of a library.
     Loaded(ImportedBacking),
 }
@@ -36,7 +41,7 @@ impl MadeBacking {
     /// Asks everything, and refuses what could never be used.
     pub(crate) fn discover(&self) -> Result<Discovery, BackingError> {
         let discovery = match self {
-            Self::Linked(backing) => contain(|| Ok(Discovery::of_linked(&**backing))),
+            Self::Linked { backing, access } => contain(|| Ok(Discovery::of_linked(&**backing, *access))),
             Self::Loaded(backing) => Discovery::of_loaded(backing),
         }?;
         if let Some(granularity) = discovery.capabilities.granularity() {
@@ -55,21 +60,21 @@ impl MadeBacking {
 
     pub(super) fn allocate(&self, request: &AllocateRequest) -> Result<Allocation, BackingError> {
         match self {
-            Self::Linked(backing) => backing.allocate(request),
+            Self::Linked { backing, .. } => backing.allocate(request),
             Self::Loaded(backing) => backing.allocate(request),
         }
     }
 
     pub(super) fn release(&self, target: ReleaseTarget) -> ReleaseOutcome {
         match self {
-            Self::Linked(backing) => backing.release(target),
+            Self::Linked { backing, .. } => backing.release(target),
             Self::Loaded(backing) => backing.release(target),
         }
     }
 
     pub(super) fn trim(&self, bytes: u64) -> Result<u64, BackingError> {
         match self {
-            Self::Linked(backing) => backing.trim(bytes),
+            Self::Linked { backing, .. } => backing.trim(bytes),
             Self::Loaded(backing) => backing.trim(bytes),
         }
     }
@@ -77,7 +82,7 @@ impl MadeBacking {
     /// The virtual backing that was discovered: of a library as it was found then, without a question of its own.
     pub(super) fn known_virtual_backing(&self) -> Option<&dyn VirtualBacking> {
         match self {
-            Self::Linked(backing) => backing.as_virtual_backing(),
+            Self::Linked { backing, .. } => backing.as_virtual_backing(),
             Self::Loaded(backing) => backing.known_virtual_backing().map(|found| -> &dyn VirtualBacking { found }),
         }
     }
@@ -85,14 +90,14 @@ impl MadeBacking {
     /// Shared mapping as it was discovered.
     pub(super) fn known_shared_mapping(&self) -> Option<&dyn SharedMapping> {
         match self {
-            Self::Linked(backing) => backing.as_shared_mapping(),
+            Self::Linked { backing, .. } => backing.as_shared_mapping(),
             Self::Loaded(backing) => backing.known_shared_mapping().map(|found| -> &dyn SharedMapping { found }),
         }
     }
 
     pub(super) fn shared_mapping(&self) -> Result<Option<&dyn SharedMapping>, BackingError> {
         match self {
-            Self::Linked(backing) => Ok(backing.as_shared_mapping()),
+            Self::Linked { backing, .. } => Ok(backing.as_shared_mapping()),
             Self::Loaded(backing) => Ok(backing.shared_mapping()?.map(|found| -> &dyn SharedMapping { found })),
         }
     }
@@ -100,21 +105,21 @@ impl MadeBacking {
     /// The transfers as they were discovered.
     pub(super) fn known_transfer(&self) -> Option<&dyn Transfer> {
         match self {
-            Self::Linked(backing) => backing.as_transfer(),
+            Self::Linked { backing, .. } => backing.as_transfer(),
             Self::Loaded(backing) => backing.known_transfer().map(|found| -> &dyn Transfer { found }),
         }
     }
 
     pub(super) fn transfer(&self) -> Result<Option<&dyn Transfer>, BackingError> {
         match self {
-            Self::Linked(backing) => Ok(backing.as_transfer()),
+            Self::Linked { backing, .. } => Ok(backing.as_transfer()),
             Self::Loaded(backing) => Ok(backing.transfer()?.map(|found| -> &dyn Transfer { found })),
         }
     }
 
     pub(super) fn virtual_backing(&self) -> Result<Option<&dyn VirtualBacking>, BackingError> {
         match self {
-            Self::Linked(backing) => Ok(backing.as_virtual_backing()),
+            Self::Linked { backing, .. } => Ok(backing.as_virtual_backing()),
             Self::Loaded(backing) => Ok(backing.virtual_backing()?.map(|found| -> &dyn VirtualBacking { found })),
         }
     }
@@ -129,12 +134,12 @@ impl Discovery {
         self
     }
 
-    fn of_linked(backing: &dyn Backing) -> Self {
+    fn of_linked(backing: &dyn Backing, access: CpuAccess) -> Self {
         let granularity = backing.as_virtual_backing().map(VirtualBacking::granularity);
         Self {
             description: backing.describe(),
             accounting: backing.accounting(),
-            capabilities: Capabilities::new(granularity, backing.as_shared_mapping(), backing.as_transfer()),
+            capabilities: Capabilities::new(granularity, backing.as_shared_mapping(), backing.as_transfer(), access),
         }
     }
 
@@ -146,7 +151,12 @@ impl Discovery {
         Ok(Self {
             description: backing.describe()?,
             accounting: backing.accounting()?,
-            capabilities: Capabilities::new(granularity, backing.shared_mapping()?, backing.transfer()?),
+            capabilities: Capabilities::new(
+                granularity,
+                backing.shared_mapping()?,
+                backing.transfer()?,
+                backing.access(),
+            ),
         })
     }
 }

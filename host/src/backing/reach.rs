@@ -23,7 +23,7 @@ impl CheckedBacking {
     }
 
     fn reach(&self) -> Reach {
-        if self.description().host_access.is_direct() {
+        if self.capabilities().host_access().is_direct() {
             Reach::Direct
         } else if self.capabilities().has_transfer() {
             Reach::Transfer

@@ -26,7 +26,7 @@ pub(crate) enum BufferError {
     #[error("{fault}; {remaining_bytes} bytes stay charged: call reap() to try again")]
     NotReleased { remaining_bytes: u64, fault: Box<BackingFault> },
     #[error(
-        "backing {backing:?}: no slice: the CPU can't touch its memory; pass the address to the device, or choose a host-accessible backing"
+        "backing {backing:?}: no slice: its type does not claim that the CPU can touch its memory; pass the address to the device, choose a host-accessible backing, or claim it (contract::HostAccess) where the backing is yours"
     )]
     NotHostAccessible { backing: Arc<str> },
     #[error(

@@ -13,7 +13,9 @@ use crate::governor::{DomainBooks, GovernorCore};
 use crate::loader::{Door, Plugin};
 use crate::machine::ProcessMark;
 use crate::registry::{BudgetSpec, Enablement, LibrarySource, Manifest, ManifestEntry, Selection};
-use leasehold_plugin_api::{Accounting, Backing, BackingError, Description, Domain, ErrorKind, HostServices, Tier};
+use leasehold_plugin_api::{
+    Accounting, Backing, BackingError, CpuAccess, Description, Domain, ErrorKind, HostServices, Tier,
+};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -27,6 +29,8 @@ pub(super) type Examiner = Box<dyn FnMut(&str, &dyn Backing)>;
 /// A backing that the program brings itself.
 pub(super) struct Brought {
     pub(super) name: String,
+    /// What its type claims.
+    pub(super) access: CpuAccess,
     pub(super) create: Factory,
 }
 
@@ -107,7 +111,10 @@ impl Assembly {
             Enablement::DisabledBySelection(reason) => return disabled(entry, &reason),
             _ => entry.passed(Stage::Registry, "brought by the program"),
         }
-        self.create(entry, Ok(None), |services| contain(|| (brought.create)(services)).map(MadeBacking::Linked))
+        let Brought { access, create, .. } = brought;
+        self.create(entry, Ok(None), |services| {
+            contain(|| create(services)).map(|backing| MadeBacking::Linked { backing, access })
+        })
     }
 
     /// Makes the backing. If it turns out to be a disk, the option that its entry names numbers it.
@@ -179,7 +186,7 @@ impl Assembly {
         if let Some(examine) = &mut self.examiner {
             examine(&entry.name, &DirectBacking::new(&backing, &discovery));
         }
-        let addresses = match discovery.description.host_access.is_direct() {
+        let addresses = match discovery.capabilities.host_access().is_direct() {
             true => AddressMap::of_process(ProcessMark::current()),
             false => Arc::clone(self.addresses.entry(books.domain()).or_default()),
         };

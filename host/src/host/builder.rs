@@ -6,7 +6,7 @@ use super::{Host, find};
 use crate::error::{BroughtError, Error};
 use crate::governor::GovernorCore;
 use crate::registry::{Manifest, RegistryFile, Selection, is_backing_name};
-use leasehold_plugin_api::{Backing, BackingError, Domain, HostServices};
+use leasehold_plugin_api::{Backing, BackingError, CpuAccess, Domain, HostAccess, HostServices};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -49,19 +49,72 @@ impl HostBuilder {
     /// Adds a backing that the program brings itself. It goes through the same checks as any other, and the selection
     /// applies to it. Its name is of the same form as in a registry file, and not taken there; its priority is 0. The
     /// traits to implement are in [`contract`](crate::contract).
+    ///
+    /// No slices are made of its memory, even where it wraps a backing that has them: see
+    /// [`with_accessible_backing`](Self::with_accessible_backing).
     pub fn with_backing(
-        mut self,
+        self,
         name: impl Into<String>,
         create: impl FnOnce(HostServices) -> Result<Box<dyn Backing>, BackingError> + 'static,
     ) -> Self {
-        self.brought.push(Brought { name: name.into(), create: Box::new(create) });
+        self.bring(name.into(), CpuAccess::None, create)
+    }
+
+    /// Adds a backing as [`with_backing`](Self::with_backing) does, with its type's claim that the CPU can touch its memory,
+    /// so that slices are made of it. `create` hands the value itself over: nothing else can decommit or release what the
+    /// host lends out. A backing of another crate brings its claim along, as
+    /// [`BackingFactory::HOST_ACCESS`](crate::contract::BackingFactory::HOST_ACCESS); a type of the program's own makes one,
+    /// which is `unsafe`: see [`HostAccess`]. One type's claim is none for another:
+    ///
+    /// ```
+    /// use leasehold::Host;
+    /// use leasehold::contract::BackingFactory as _;
+    /// use leasehold_host_mmap::{HostMmap, HostMmapOptions};
+    /// # fn main() -> Result<(), leasehold::Error> {
+    /// let builder = Host::builder().with_accessible_backing("memory", HostMmap::HOST_ACCESS, |services| {
+    ///     HostMmap::create(HostMmapOptions::default(), services)
+    /// });
+    /// assert!(builder.load()?.backing("memory")?.capabilities().host_access().is_direct());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// ```compile_fail,E0271
+    /// use leasehold::Host;
+    /// use leasehold::contract::{Backing, BackingFactory as _};
+    /// use leasehold_host_mmap::{HostMmap, HostMmapOptions};
+    /// fn wrap<W: Backing + 'static>(wrapper: fn(HostMmap) -> W) {
+    ///     let _ = Host::builder().with_accessible_backing("wrapper", HostMmap::HOST_ACCESS, move |services| {
+    ///         HostMmap::create(HostMmapOptions::default(), services).map(wrapper)
+    ///     });
+    /// }
+    /// ```
+    pub fn with_accessible_backing<B: Backing + 'static>(
+        self,
+        name: impl Into<String>,
+        access: HostAccess<B>,
+        create: impl FnOnce(HostServices) -> Result<B, BackingError> + 'static,
+    ) -> Self {
+        let create = |services| -> Result<Box<dyn Backing>, BackingError> { Ok(Box::new(create(services)?)) };
+        self.bring(name.into(), access.access(), create)
+    }
+
+    fn bring(
+        mut self,
+        name: String,
+        access: CpuAccess,
+        create: impl FnOnce(HostServices) -> Result<Box<dyn Backing>, BackingError> + 'static,
+    ) -> Self {
+        self.brought.push(Brought { name, access, create: Box::new(create) });
         self
     }
 
     /// Shows every backing that is made to `examine`, by its name, before the host uses it: for a conformance suite, or to
     /// probe a device. The backing is called directly, through its library's interface where it is loaded: no answer is
     /// checked, what it charges is charged to this host's budgets, and whatever is made there is to be given back there. The
-    /// host numbers what it makes from 1 on: an examiner's own numbers begin above, at `1 << 40` say.
+    /// host numbers what it makes from 1 on: an examiner's own numbers begin above, at `1 << 40` say. The host has lent out
+    /// nothing of the backing by then, and the reference ends with the call, so that an examiner can take no slice's memory
+    /// away.
     pub fn examine(mut self, examine: impl FnMut(&str, &dyn Backing) + 'static) -> Self {
         self.examiner = Some(Box::new(examine));
         self

@@ -98,7 +98,7 @@ impl Need {
         match self {
             Need::Capability(capability) => backing.capabilities().has(capability),
             Need::Copies => backing.can_copy(),
-            Need::HostAccess => backing.description().host_access.is_direct(),
+            Need::HostAccess => backing.capabilities().host_access().is_direct(),
         }
     }
 

@@ -115,7 +115,11 @@ impl Offer {
     /// Makes a backing.
     pub(crate) fn create(&self, options: &Options, services: HostServices) -> Result<MadeBacking, BackingError> {
         match self {
-            Offer::Linked(registration) => contain(|| registration.create(options, services)).map(MadeBacking::Linked),
+            Offer::Linked(registration) => {
+                let access = registration.access();
+                let made = contain(|| registration.create(options, services));
+                made.map(|backing| MadeBacking::Linked { backing, access })
+            }
             Offer::Loaded(entry) => entry.create(options, services).map(MadeBacking::Loaded),
         }
     }

@@ -11,11 +11,13 @@
 //!   ServiceContext  ◄── HostServicesTable ── HostServices (what an author holds)
 //! ```
 //!
-//! * `records`: the contract's values as plain data; `text`, `error_record`, `release` and `creation`: what else is passed.
+//! * `records`: the contract's values as plain data; `access`, `text`, `error_record`, `release` and `creation`: what else is
+//!   passed.
 //! * `tables`: the operations, with who owns what.
 //! * `plugin_side`: a `dyn Backing` behind those tables. Its counterpart is in the host.
 //! * `root`: door 1, the abi_stable root module that hands the tables out.
 
+mod access;
 mod creation;
 mod error_record;
 mod plugin_side;
@@ -25,6 +27,7 @@ mod root;
 mod tables;
 mod text;
 
+pub use access::AccessRecord;
 pub use creation::{
     BackingInstance, CreateRequest, LIST_ELEMENT, LIST_EMPTY, LIST_NONE, OPTION_BOOLEAN, OPTION_FLOAT, OPTION_INTEGER,
     OPTION_TEXT, OptionRecord,

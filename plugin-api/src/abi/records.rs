@@ -6,8 +6,7 @@
 use super::text::{copy_text, read_text};
 use crate::{
     Accounting, Address, AllocateRequest, Allocation, AllocationId, AuthorityId, Change, Description, DeviceKey,
-    Domain, HolderId, HostAccess, MemoryRole, Prefix, PrefixId, PrefixRequest, Region, RegionId, ReserveRequest,
-    StepScope, Tier,
+    Domain, HolderId, MemoryRole, Prefix, PrefixId, PrefixRequest, Region, RegionId, ReserveRequest, StepScope, Tier,
 };
 use abi_stable::StableAbi;
 
@@ -103,7 +102,6 @@ pub struct DescriptionRecord {
     device: DomainRecord,
     total_bytes: u64,
     free_bytes: u64,
-    host_access: u32,
     name_len: usize,
     name: [u8; NAME_BYTES],
 }
@@ -113,7 +111,7 @@ impl DescriptionRecord {
     #[must_use]
     pub fn empty() -> Self {
         let device = DeviceKey::HOST.into();
-        Self { device, total_bytes: 0, free_bytes: NOT_TOLD, host_access: 0, name_len: 0, name: [0; NAME_BYTES] }
+        Self { device, total_bytes: 0, free_bytes: NOT_TOLD, name_len: 0, name: [0; NAME_BYTES] }
     }
 
     /// The record of a description.
@@ -123,7 +121,6 @@ impl DescriptionRecord {
         record.device = description.device.into();
         record.total_bytes = description.total_bytes;
         record.free_bytes = description.free_bytes.unwrap_or(NOT_TOLD);
-        record.host_access = u32::from(description.host_access.is_direct());
         record.name_len = copy_text(&description.device_name, &mut record.name);
         record
     }
@@ -131,9 +128,8 @@ impl DescriptionRecord {
     /// The description, unless its tier is not known.
     #[must_use]
     pub fn description(&self) -> Option<Description> {
-        let host_access = HostAccess::claimed(self.host_access == 1);
         Some(
-            Description::new(self.device.device()?, read_text(&self.name, self.name_len), host_access)
+            Description::new(self.device.device()?, read_text(&self.name, self.name_len))
                 .with_total_bytes(self.total_bytes)
                 .with_free_bytes(Some(self.free_bytes).filter(|bytes| *bytes != NOT_TOLD)),
         )
@@ -335,7 +331,7 @@ mod tests {
 
     #[test]
     fn a_description_survives_its_record_whatever_it_tells() {
-        let described = Description::new(DeviceKey::device(3), "a device", HostAccess::NONE);
+        let described = Description::new(DeviceKey::device(3), "a device");
         for description in [
             described.clone(),
             described.clone().with_total_bytes(9).with_free_bytes(0),

@@ -21,8 +21,9 @@
 //! * **Lifetime.** Tables are never changed and valid for the life of the process: a library is never unloaded.
 
 use super::{
-    AccountingRecord, BackingInstance, ChangeRecord, CreateRequest, DescriptionRecord, DomainRecord, ErrorRecord,
-    OutcomeRecord, PrefixRecord, PrefixRequestRecord, RegionRecord, RequestRecord, RoleRecord, TargetRecord, Text,
+    AccessRecord, AccountingRecord, BackingInstance, ChangeRecord, CreateRequest, DescriptionRecord, DomainRecord,
+    ErrorRecord, OutcomeRecord, PrefixRecord, PrefixRequestRecord, RegionRecord, RequestRecord, RoleRecord,
+    TargetRecord, Text,
 };
 use crate::{CommitRange, PrefixMapping};
 use abi_stable::StableAbi;
@@ -52,6 +53,8 @@ pub struct BackingEntry {
     pub package: Text,
     /// That package's version.
     pub package_version: Text,
+    /// Whether the CPU can touch the memory of its backings: the claim of the type that implements them, for each alike.
+    pub access: AccessRecord,
     /// Passed back to `create`.
     pub context: *const c_void,
     /// Makes a backing.

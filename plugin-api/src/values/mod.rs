@@ -6,6 +6,7 @@
 mod accounting;
 mod address;
 mod description;
+mod host_access;
 mod identity;
 mod outcome;
 mod place;
@@ -14,7 +15,8 @@ mod role;
 
 pub use accounting::Accounting;
 pub use address::Address;
-pub use description::{Description, HostAccess};
+pub use description::Description;
+pub use host_access::{CpuAccess, HostAccess};
 pub use identity::{AllocationId, AuthorityId, HolderId, PrefixId, RegionId};
 pub use outcome::{Change, ReleaseOutcome, ReleaseTarget};
 pub use place::{DeviceKey, Domain, ParseDomainError, Tier};

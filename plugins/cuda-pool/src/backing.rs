@@ -7,8 +7,7 @@ use leasehold_cuda_driver::ReadOnlySupport;
 use leasehold_cuda_regions::{DeviceRegions, HandleFactory};
 use leasehold_plugin_api::{
     Accounting, AllocateRequest, Allocation, AuthorityId, Backing, BackingError, BackingFactory, Description,
-    DeviceKey, ErrorKind, HostAccess, HostServices, ReleaseOutcome, ReleaseTarget, SharedMapping, Transfer,
-    VirtualBacking,
+    DeviceKey, ErrorKind, HostServices, ReleaseOutcome, ReleaseTarget, SharedMapping, Transfer, VirtualBacking,
 };
 
 /// Memory of one CUDA device from a pool of handles.
@@ -46,7 +45,7 @@ impl BackingFactory for CudaPool {
 impl Backing for CudaPool {
     fn describe(&self) -> Description {
         let device = DeviceKey::device(self.regions.device().ordinal());
-        Description::new(device, self.regions.device_name(), HostAccess::NONE)
+        Description::new(device, self.regions.device_name())
             .with_total_bytes(self.regions.total_bytes())
             .with_free_bytes(self.regions.free_bytes())
     }

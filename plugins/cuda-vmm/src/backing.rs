@@ -3,8 +3,8 @@
 use crate::direct::Direct;
 use leasehold_cuda_regions::{DeviceOptions, DeviceRegions, HandleFactory};
 use leasehold_plugin_api::{
-    AllocateRequest, Allocation, Backing, BackingError, BackingFactory, Description, DeviceKey, HostAccess,
-    HostServices, ReleaseOutcome, ReleaseTarget, Transfer, VirtualBacking,
+    AllocateRequest, Allocation, Backing, BackingError, BackingFactory, Description, DeviceKey, HostServices,
+    ReleaseOutcome, ReleaseTarget, Transfer, VirtualBacking,
 };
 
 /// Memory of one CUDA device, mapped as it is committed.
@@ -28,7 +28,7 @@ impl BackingFactory for CudaVmm {
 impl Backing for CudaVmm {
     fn describe(&self) -> Description {
         let device = DeviceKey::device(self.regions.device().ordinal());
-        Description::new(device, self.regions.device_name(), HostAccess::NONE)
+        Description::new(device, self.regions.device_name())
             .with_total_bytes(self.regions.total_bytes())
             .with_free_bytes(self.regions.free_bytes())
     }

@@ -10,7 +10,8 @@ use leasehold_host_memory::{MapBudget, sys};
 use leasehold_plugin_api::toolkit::{Lockable, Table, request};
 use leasehold_plugin_api::{
     AllocateRequest, Allocation, AllocationId, Backing, BackingError, BackingFactory, Change, CommitRange, Description,
-    DeviceKey, HostServices, LogLevel, Region, RegionId, ReleaseOutcome, ReleaseTarget, ReserveRequest, VirtualBacking,
+    DeviceKey, HostAccess, HostServices, LogLevel, Region, RegionId, ReleaseOutcome, ReleaseTarget, ReserveRequest,
+    VirtualBacking,
 };
 use std::fmt::Display;
 use std::hash::Hash;
@@ -47,6 +48,7 @@ impl HostMmap {
 impl BackingFactory for HostMmap {
     const NAME: &'static str = "host-mmap";
     const SUMMARY: &'static str = "host memory that grows in place, by mmap and mprotect";
+    const HOST_ACCESS: HostAccess<Self> = mapping::host_access();
     type Options = HostMmapOptions;
 
     fn create(options: HostMmapOptions, host: HostServices) -> Result<Self, BackingError> {
@@ -58,7 +60,7 @@ impl BackingFactory for HostMmap {
 
 impl Backing for HostMmap {
     fn describe(&self) -> Description {
-        Description::new(DeviceKey::HOST, "host memory", mapping::host_access()).with_total_bytes(self.total_bytes)
+        Description::new(DeviceKey::HOST, "host memory").with_total_bytes(self.total_bytes)
     }
 
     fn allocate(&self, request: &AllocateRequest) -> Result<Allocation, BackingError> {

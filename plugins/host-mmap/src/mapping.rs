@@ -4,6 +4,7 @@
 //! granules or of what is committed (`runs.rs`). Offsets that leave the mapping answer `EINVAL`; nothing panics.
 #![expect(unsafe_code, reason = "owns the addresses that the system calls act on")]
 
+use crate::HostMmap;
 use leasehold_host_memory::sys::{self, Counting, HugePageAdvice};
 use leasehold_host_memory::{AddressSpace, Fault};
 use leasehold_plugin_api::{Address, HostAccess};
@@ -20,10 +21,12 @@ pub(crate) struct Mapping {
 }
 
 /// The claim that the CPU can touch what is committed here.
-pub(crate) fn host_access() -> HostAccess {
+pub(crate) const fn host_access() -> HostAccess<HostMmap> {
     // SAFETY: committed bytes are pages that the kernel has mapped readable and writable for one `Mapping` (1), which
-    // read as zero at first; this crate never touches them, and takes them away only on the host's word (2).
-    unsafe { HostAccess::direct() }
+    // read as zero at first; this crate never touches them, and takes them away only on the word of the `HostMmap` that owns
+    // the `Mapping`, which is neither `Clone` nor shares its tables (2). They are private and anonymous, without
+    // `MADV_DONTFORK`, so that a forked child has its own copy.
+    unsafe { HostAccess::direct_and_copied_by_fork() }
 }
 
 impl Mapping {

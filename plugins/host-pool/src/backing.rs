@@ -16,8 +16,8 @@ use leasehold_host_memory::{MapBudget, sys};
 use leasehold_plugin_api::toolkit::{Lockable, Table, request};
 use leasehold_plugin_api::{
     Accounting, AllocateRequest, Allocation, AllocationId, Backing, BackingError, BackingFactory, Change, CommitRange,
-    Description, DeviceKey, Domain, ErrorKind, HolderId, HostServices, Prefix, PrefixId, PrefixMapping, PrefixRequest,
-    Region, RegionId, ReleaseOutcome, ReleaseTarget, ReserveRequest, SharedMapping, VirtualBacking,
+    Description, DeviceKey, Domain, ErrorKind, HolderId, HostAccess, HostServices, Prefix, PrefixId, PrefixMapping,
+    PrefixRequest, Region, RegionId, ReleaseOutcome, ReleaseTarget, ReserveRequest, SharedMapping, VirtualBacking,
 };
 use std::fmt::Display;
 use std::hash::Hash;
@@ -103,6 +103,7 @@ impl HostPool {
 impl BackingFactory for HostPool {
     const NAME: &'static str = "host-pool";
     const SUMMARY: &'static str = "host memory from a pool: recycled without page faults, one prefix in many regions";
+    const HOST_ACCESS: HostAccess<Self> = window::host_access();
     type Options = HostPoolOptions;
 
     fn create(options: HostPoolOptions, host: HostServices) -> Result<Self, BackingError> {
@@ -113,7 +114,7 @@ impl BackingFactory for HostPool {
 
 impl Backing for HostPool {
     fn describe(&self) -> Description {
-        Description::new(DeviceKey::HOST, "host memory", window::host_access()).with_total_bytes(self.total_bytes)
+        Description::new(DeviceKey::HOST, "host memory").with_total_bytes(self.total_bytes)
     }
 
     fn accounting(&self) -> Accounting {

@@ -5,6 +5,7 @@
 //! neither frames nor granules. Offsets that leave the window answer `EINVAL`; nothing panics.
 #![expect(unsafe_code, reason = "owns the addresses that files are mapped at, and zeroes what others left there")]
 
+use crate::HostPool;
 use crate::failpoints::{self, Failpoint};
 use leasehold_host_memory::sys::{self, Counting};
 use leasehold_host_memory::{AddressSpace, Fault};
@@ -56,12 +57,14 @@ pub(crate) struct Window {
 }
 
 /// The claim that the CPU can touch what is committed here.
-pub(crate) fn host_access() -> HostAccess {
+pub(crate) const fn host_access() -> HostAccess<HostPool> {
     // SAFETY: what is committed, allocated or a prefix's is mapped into a `Window`, so that nobody else changes what
     // its addresses mean (1). It is memory of a file that can't shrink, so it is there, and holes read as zero, so it
     // is initialised; the kernel mapped it, so its provenance was never Rust's. Its frames have one taker, or can only
     // be read (3), so nobody but the host writes to it: the pool itself does in `scrub` alone, before the host is told
-    // of the range. It is taken away on the host's word alone (2).
+    // of the range. It is taken away on the word of the `HostPool` alone that owns the `Window`, which is neither `Clone`
+    // nor shares its tables (2). Nothing is claimed of a forked child, which does not inherit
+    // the mappings of these shared files.
     unsafe { HostAccess::direct() }
 }
 

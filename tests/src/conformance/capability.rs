@@ -1,5 +1,6 @@
 //! What a case may need of a backing.
 
+use super::subject::is_direct;
 use leasehold_plugin_api::Backing;
 use std::fmt;
 
@@ -32,7 +33,7 @@ impl Capability {
         match self {
             Self::VirtualBacking => backing.as_virtual_backing().is_some(),
             Self::SharedMapping => backing.as_shared_mapping().is_some(),
-            Self::Bytes => backing.describe().host_access.is_direct() || backing.as_transfer().is_some(),
+            Self::Bytes => is_direct(backing) || backing.as_transfer().is_some(),
         }
     }
 }

@@ -3,8 +3,8 @@
 use super::{Check, ensure};
 use leasehold_plugin_api::{
     Accounting, Address, AllocateRequest, Allocation, AllocationId, Backing, BackingError, Change, CommitRange,
-    ErrorKind, HolderId, MemoryRole, Prefix, PrefixId, PrefixMapping, PrefixRange, PrefixRequest, Region, RegionId,
-    ReleaseOutcome, ReleaseTarget, ReserveRequest, SharedMapping, VirtualBacking,
+    DeviceKey, ErrorKind, HolderId, MemoryRole, Prefix, PrefixId, PrefixMapping, PrefixRange, PrefixRequest, Region,
+    RegionId, ReleaseOutcome, ReleaseTarget, ReserveRequest, SharedMapping, VirtualBacking,
 };
 use std::cell::RefCell;
 use std::fmt::{Debug, Display};
@@ -48,7 +48,7 @@ pub(super) struct Subject<'b> {
 impl<'b> Subject<'b> {
     pub(super) fn new(backing: &'b dyn Backing) -> Self {
         let granule = backing.as_virtual_backing().map_or(2 << 20, VirtualBacking::granularity);
-        let is_direct = backing.describe().host_access.is_direct();
+        let is_direct = is_direct(backing);
         Self { backing, granule, accounting: backing.accounting(), is_direct, made: RefCell::default() }
     }
 
@@ -214,6 +214,12 @@ impl<'b> Subject<'b> {
         }
         self.backing.trim(u64::MAX).map(|_| ()).map_err(|error| format!("trimming fails: {error}"))
     }
+}
+
+/// Whether its addresses are read and written as those of this process: nothing is claimed of a backing that is called
+/// directly, and `/proc/self/mem` needs no claim.
+pub(super) fn is_direct(backing: &dyn Backing) -> bool {
+    backing.describe().device == DeviceKey::HOST
 }
 
 /// A release is complete.

@@ -1,6 +1,6 @@
 //! The backing that [`Faults`] steers: each call is counted, failed where that was planned, and else passed on.
 
-use super::{Books, Call, Committed, Fault, Faults};
+use super::{Books, Call, Committed, Fault, Faults, HostMemory};
 use leasehold_plugin_api::{
     Accounting, AllocateRequest, Allocation, Backing, BackingError, Change, CommitRange, Description, Domain,
     ErrorKind, MemoryRole, Prefix, PrefixId, PrefixMapping, PrefixRequest, Region, RegionId, ReleaseOutcome,
@@ -23,8 +23,8 @@ impl std::fmt::Debug for FaultyBacking {
 impl FaultyBacking {
     /// Wraps a backing.
     #[must_use]
-    pub fn new(inner: Box<dyn Backing>, faults: &Faults, books: Books) -> Self {
-        Self { inner, faults: faults.clone(), books }
+    pub fn new(inner: impl Into<HostMemory>, faults: &Faults, books: Books) -> Self {
+        Self { inner: inner.into().into_backing(), faults: faults.clone(), books }
     }
 
     /// Counts a call, and answers its fault where one was planned. Only `HalfWay` is left to the caller.

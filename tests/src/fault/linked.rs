@@ -1,18 +1,15 @@
 //! Makes backings that are linked in, by their names. It panics where one is not linked in.
 
-use leasehold_plugin_api::{Backing, BackingError, BackingRegistration, HostServices, Options};
+use leasehold_host_mmap::{HostMmap, HostMmapOptions};
+use leasehold_plugin_api::{Backing, BackingError, BackingFactory, BackingRegistration, HostServices, Options};
 
 /// The built-in host-mmap, with its default options.
 ///
 /// # Errors
 ///
 /// What its creation answers.
-///
-/// # Panics
-///
-/// When it isn't linked in.
-pub fn host_mmap(services: HostServices) -> Result<Box<dyn Backing>, BackingError> {
-    linked_in("host-mmap", &Options::new(), services)
+pub fn host_mmap(services: HostServices) -> Result<HostMmap, BackingError> {
+    HostMmap::create(HostMmapOptions::default(), services)
 }
 
 /// A backing that is linked in.

@@ -1,8 +1,9 @@
 //! Which backing stands behind the faults.
 
-use super::{Books, Faults, FaultyBacking, host_mmap, linked_in};
+use super::{Books, Faults, FaultyBacking, HostMemory, host_mmap};
 use leasehold::Host;
-use leasehold_plugin_api::{Backing, BackingError, Domain, HostServices, OptionValue, Options};
+use leasehold_host_pool::HostPool;
+use leasehold_plugin_api::{Backing, BackingError, BackingFactory, Domain, HostServices, OptionValue, Options};
 
 /// Which backing stands behind the faults. Its granule is a page.
 #[derive(Clone, Copy, Debug)]
@@ -27,17 +28,14 @@ impl Under {
     pub const EXACT: [Self; 2] = [Self::MMAP, Self::POOL];
 
     /// Makes the backing behind these faults.
-    pub fn create(
-        self,
-        faults: &Faults,
-    ) -> impl FnOnce(HostServices) -> Result<Box<dyn Backing>, BackingError> + 'static {
+    pub fn create(self, faults: &Faults) -> impl FnOnce(HostServices) -> Result<FaultyBacking, BackingError> + 'static {
         let faults = faults.clone();
         move |services| {
             let books = match self {
                 Self::Mmap(books) => books(services),
                 Self::Pool { .. } => Books::OfTheWrapped,
             };
-            Ok(Box::new(FaultyBacking::new(self.bare(services)?, &faults, books)))
+            Ok(FaultyBacking::new(self.memory(services)?, &faults, books))
         }
     }
 
@@ -47,12 +45,16 @@ impl Under {
     ///
     /// What its creation answers.
     pub fn bare(self, services: HostServices) -> Result<Box<dyn Backing>, BackingError> {
+        self.memory(services).map(HostMemory::into_backing)
+    }
+
+    fn memory(self, services: HostServices) -> Result<HostMemory, BackingError> {
         match self {
-            Self::Mmap(_) => host_mmap(services),
+            Self::Mmap(_) => host_mmap(services).map(HostMemory::from),
             Self::Pool { park } => {
                 let text = |text: &str| OptionValue::Text(text.to_owned());
                 let options = Options::new().with("granule", text("4 KiB")).with("park", text(&park.to_string()));
-                linked_in("host-pool", &options, services)
+                HostPool::create(options.read()?, services).map(HostMemory::from)
             }
         }
     }
@@ -64,7 +66,8 @@ impl Under {
     /// When it can't be made.
     #[must_use]
     pub fn host(self, faults: &Faults, limit_bytes: u64) -> Host {
-        let builder = Host::builder().limit(Domain::Host, limit_bytes).with_backing("faulty", self.create(faults));
+        let builder = Host::builder().limit(Domain::Host, limit_bytes);
+        let builder = builder.with_accessible_backing("faulty", FaultyBacking::ACCESS, self.create(faults));
         builder.load().expect("needs nothing")
     }
 

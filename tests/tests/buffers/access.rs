@@ -1,6 +1,7 @@
 //! Memory that the CPU cannot touch.
 
-use leasehold::{AllocationSpec, BufferSpec, Domain, ErrorKind, Host, HostAccess};
+use leasehold::{AllocationSpec, BufferSpec, Domain, ErrorKind, Host};
+use leasehold_host_mmap::HostMmap;
 use leasehold_plugin_api::{
     self as api, AllocateRequest, Backing, BackingError, Description, ReleaseOutcome, ReleaseTarget, VirtualBacking,
 };
@@ -26,12 +27,12 @@ fn memory_that_the_cpu_can_not_touch_is_no_slice() {
     }
 }
 
-/// host-mmap that says of its memory that the CPU can't touch it.
-struct Far(Box<dyn Backing>);
+/// host-mmap of whose memory nothing is claimed.
+struct Far(HostMmap);
 
 impl Backing for Far {
     fn describe(&self) -> Description {
-        Description { host_access: HostAccess::NONE, ..self.0.describe() }
+        self.0.describe()
     }
 
     fn allocate(&self, request: &AllocateRequest) -> Result<api::Allocation, BackingError> {

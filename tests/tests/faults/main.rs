@@ -10,8 +10,10 @@ mod retirement;
 mod sweeps;
 
 use leasehold::{Allocation, AllocationSpec, BackingHandle, BufferSet, BufferSpec, Domain, Error, ErrorKind, Host};
+use leasehold_host_mmap::HostMmap;
 use leasehold_plugin_api as api;
-use leasehold_tests::fault::{Fault, Faults, Held, Under, host_mmap};
+use leasehold_plugin_api::BackingFactory as _;
+use leasehold_tests::fault::{Fault, Faults, FaultyBacking, Held, Under, host_mmap};
 use leasehold_tests::observe::{Mappings, resident_bytes};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -241,8 +243,8 @@ const REFUSALS: [Fault; 4] = [
 fn two_backings(under: Under, faults: &Faults) -> Host {
     Host::builder()
         .limit(Domain::Host, LIMIT)
-        .with_backing("faulty", under.create(faults))
-        .with_backing("sound", host_mmap)
+        .with_accessible_backing("faulty", FaultyBacking::ACCESS, under.create(faults))
+        .with_accessible_backing("sound", HostMmap::HOST_ACCESS, host_mmap)
         .load()
         .unwrap()
 }

@@ -2,8 +2,7 @@
 
 use super::*;
 use leasehold::contract::{
-    AllocateRequest, Allocation, Backing, BackingError, Description, DeviceKey, HostAccess, ReleaseOutcome,
-    ReleaseTarget,
+    AllocateRequest, Allocation, Backing, BackingError, Description, DeviceKey, ReleaseOutcome, ReleaseTarget,
 };
 use leasehold::{Address, AllocationSpec, HolderId};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -71,7 +70,7 @@ struct Locked {
 
 impl Backing for Locked {
     fn describe(&self) -> Description {
-        Description::new(DeviceKey::HOST, "locked", HostAccess::NONE)
+        Description::new(DeviceKey::HOST, "locked")
     }
 
     fn allocate(&self, request: &AllocateRequest) -> Result<Allocation, BackingError> {

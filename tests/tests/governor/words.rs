@@ -36,7 +36,7 @@ struct Unsized;
 
 impl api::Backing for Unsized {
     fn describe(&self) -> api::Description {
-        api::Description::new(api::DeviceKey::device(0), "of no size", api::HostAccess::NONE)
+        api::Description::new(api::DeviceKey::device(0), "of no size")
     }
 
     fn allocate(&self, _request: &api::AllocateRequest) -> Result<api::Allocation, api::BackingError> {

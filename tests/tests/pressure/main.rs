@@ -8,9 +8,10 @@ mod registration;
 mod threads;
 
 use leasehold::{BackingHandle, Domain, Error, Governor, Host, Lease, MemoryRole, ReclaimOrder, Registration};
-use leasehold_plugin_api as api;
+use leasehold_host_mmap::HostMmap;
+use leasehold_plugin_api::{self as api, BackingFactory as _};
 use leasehold_tests::asked::Asked;
-use leasehold_tests::fault::{Books, Faults, host_mmap};
+use leasehold_tests::fault::{Books, Faults, FaultyBacking, host_mmap};
 use leasehold_tests::parking::parking_mmap;
 use std::sync::{Arc, Mutex};
 
@@ -42,8 +43,8 @@ fn parking(limit_bytes: u64) -> (Faults, Host, BackingHandle) {
     let faults = Faults::new();
     let host = Host::builder()
         .limit(Domain::Host, limit_bytes)
-        .with_backing("parking", parking_mmap(&faults))
-        .with_backing("host-mmap", host_mmap)
+        .with_accessible_backing("parking", FaultyBacking::ACCESS, parking_mmap(&faults))
+        .with_accessible_backing("host-mmap", HostMmap::HOST_ACCESS, host_mmap)
         .load()
         .unwrap();
     let backing = host.backing("parking").unwrap();

@@ -4,8 +4,7 @@ use crate::{Held, MIB, PAGE, giver, lease, miser, parking, used};
 use leasehold::{BufferSpec, Domain, ErrorKind, GrowthPolicy, Host, ReclaimOrder};
 use leasehold_plugin_api as api;
 use leasehold_tests::asked::Asked;
-use leasehold_tests::fault::{Books, Call, Fault, Faults, FaultyBacking, Strikes, host_mmap};
-use leasehold_tests::parking::ParkingBacking;
+use leasehold_tests::fault::{Books, Call, Fault, Faults, FaultyBacking, HostMemory, Strikes, host_mmap};
 use std::sync::Mutex;
 
 #[test]
@@ -83,11 +82,12 @@ fn trim_answers_what_the_books_got_back() {
 
 #[test]
 fn trim_believes_the_books_and_not_the_answer() {
-    let create = |services: api::HostServices| -> Result<Box<dyn api::Backing>, api::BackingError> {
-        let parking = ParkingBacking::new(host_mmap(services)?, 4 * PAGE);
-        Ok(Box::new(FaultyBacking::new(Box::new(parking), &Faults::new(), Books::OfTheBuffers)))
+    let create = |services: api::HostServices| {
+        let parking = HostMemory::from(host_mmap(services)?).parking(4 * PAGE);
+        Ok(FaultyBacking::new(parking, &Faults::new(), Books::OfTheBuffers))
     };
-    let host = Host::builder().limit(Domain::Host, MIB).with_backing("says-so", create).load().unwrap();
+    let builder = Host::builder().limit(Domain::Host, MIB);
+    let host = builder.with_accessible_backing("says-so", FaultyBacking::ACCESS, create).load().unwrap();
     let backing = host.backing("says-so").unwrap();
     assert_eq!(host.trim(&backing, PAGE).unwrap(), 0);
 }

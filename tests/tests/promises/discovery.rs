@@ -1,6 +1,6 @@
 //! Capabilities that are discovered one by one, over a backing that writes down its calls.
 
-use leasehold::{BufferSpec, Description, DeviceKey, Domain, ErrorKind, Host, HostAccess, Requirements};
+use leasehold::{BufferSpec, Description, DeviceKey, Domain, ErrorKind, Host, Requirements};
 use leasehold_plugin_api::{
     Address, AllocateRequest, Allocation, Backing, BackingError, Change, CommitRange, Prefix, PrefixId, PrefixMapping,
     PrefixRequest, Region, RegionId, ReleaseOutcome, ReleaseTarget, ReserveRequest, SharedMapping, VirtualBacking,
@@ -81,7 +81,7 @@ struct Recorder {
 
 impl Backing for Recorder {
     fn describe(&self) -> Description {
-        Description::new(DeviceKey::device(0), "nothing", HostAccess::NONE).with_total_bytes(GIB)
+        Description::new(DeviceKey::device(0), "nothing").with_total_bytes(GIB)
     }
 
     fn allocate(&self, request: &AllocateRequest) -> Result<Allocation, BackingError> {

@@ -3,7 +3,7 @@
 use leasehold::{AllocationSpec, Domain, ErrorKind, Host};
 use leasehold_plugin_api::{
     AllocateRequest, Allocation, Backing, BackingError, Description, DeviceKey, ErrorKind as BackingErrorKind,
-    HostAccess, HostServices, MemoryRole, ReleaseOutcome, ReleaseTarget,
+    HostServices, MemoryRole, ReleaseOutcome, ReleaseTarget,
 };
 use leasehold_tests::plugins::{self, Registry};
 use std::sync::mpsc;
@@ -138,7 +138,7 @@ struct Brought {
 
 impl Backing for Brought {
     fn describe(&self) -> Description {
-        Description::new(self.device, "brought", HostAccess::NONE).with_total_bytes(self.total_bytes)
+        Description::new(self.device, "brought").with_total_bytes(self.total_bytes)
     }
 
     fn allocate(&self, _request: &AllocateRequest) -> Result<Allocation, BackingError> {

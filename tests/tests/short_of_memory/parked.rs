@@ -3,7 +3,7 @@
 use crate::{MIB, NO_MEMORY, PAGE, buffer, miser, used};
 use leasehold::{BufferSpec, Domain, ErrorKind, GrowthPolicy, Host, ReclaimOrder};
 use leasehold_tests::asked::Asked;
-use leasehold_tests::fault::{Call, Faults, Strikes, Under};
+use leasehold_tests::fault::{Call, Faults, FaultyBacking, Strikes, Under};
 use leasehold_tests::parking::parking_mmap;
 use std::sync::Mutex;
 
@@ -12,8 +12,8 @@ fn parking() -> (Faults, Faults, Host) {
     let (parks, lacks) = (Faults::new(), Faults::new());
     let host = Host::builder()
         .limit(Domain::Host, MIB)
-        .with_backing("parking", parking_mmap(&parks))
-        .with_backing("lacking", Under::MMAP.create(&lacks))
+        .with_accessible_backing("parking", FaultyBacking::ACCESS, parking_mmap(&parks))
+        .with_accessible_backing("lacking", FaultyBacking::ACCESS, Under::MMAP.create(&lacks))
         .load()
         .unwrap();
     (parks, lacks, host)

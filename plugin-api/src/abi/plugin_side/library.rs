@@ -50,6 +50,7 @@ fn entry(registration: &'static BackingRegistration) -> BackingEntry {
         summary: Text::borrow(registration.summary()),
         package: Text::borrow(registration.package()),
         package_version: Text::borrow(registration.version()),
+        access: registration.access().into(),
         context: ptr::from_ref(registration).cast(),
         create,
     }

@@ -2,8 +2,8 @@
 
 use super::*;
 use leasehold_plugin_api::{
-    Accounting, AllocateRequest, AllocationId, Backing, BackingFactory, DeviceKey, ErrorKind, ReleaseOutcome,
-    ReleaseTarget,
+    Accounting, AllocateRequest, AllocationId, Backing, BackingFactory, CpuAccess, DeviceKey, ErrorKind,
+    ReleaseOutcome, ReleaseTarget,
 };
 
 fn allocate(backing: &HostMmap, id: u64, bytes: u64, align: u64) -> Result<(u64, u64), BackingError> {
@@ -21,7 +21,7 @@ fn it_says_that_it_is_host_memory_paid_for_by_the_buffer() {
     let backing = backing(&HostMmapOptions::default());
     let description = backing.describe();
     assert_eq!(description.device, DeviceKey::HOST);
-    assert!(description.host_access.is_direct());
+    assert_eq!(HostMmap::HOST_ACCESS.access(), CpuAccess::DirectAndCopiedByFork);
     assert_eq!((description.device_name.as_str(), backing.accounting()), ("host memory", Accounting::Buffer));
     let meminfo = std::fs::read_to_string("/proc/meminfo").unwrap();
     let total: u64 = meminfo.split_whitespace().nth(1).unwrap().parse().unwrap();

@@ -1,12 +1,12 @@
 //! What is refused, and with which kind.
 
 use super::*;
-use leasehold_plugin_api::BackingFactory;
+use leasehold_plugin_api::{BackingFactory, CpuAccess};
 
 #[test]
 fn it_says_that_it_is_host_memory_and_offers_sharing() {
     let pool = HostPool::new(&HostPoolOptions::default()).unwrap();
-    assert!(pool.describe().host_access.is_direct());
+    assert_eq!(HostPool::HOST_ACCESS.access(), CpuAccess::Direct, "its files are not copied by a fork");
     assert!(pool.as_virtual_backing().is_some() && pool.as_shared_mapping().is_some() && pool.as_transfer().is_none());
     assert_eq!((HostPool::NAME, pool.granularity()), ("host-pool", GRANULE));
     assert_eq!(pool.accounting(), Accounting::Buffer);

@@ -3,9 +3,11 @@
 use super::seen::{AllocationSeen, PrefixSeen, Seen, SetSeen};
 use leasehold::{
     Allocation, AllocationSpec, BackingHandle, BufferSet, BufferSpec, Change, Domain, Error, ErrorKind, Eviction,
-    HolderId, Host, Prefix, PrefixCache, PrefixCacheSpec, PrefixPart, PrefixSpec, SharedPrefix,
+    HolderId, Host, HostBuilder, Prefix, PrefixCache, PrefixCacheSpec, PrefixPart, PrefixSpec, SharedPrefix,
 };
-use leasehold_plugin_api::Options;
+use leasehold_host_mmap::HostMmap;
+use leasehold_host_pool::HostPool;
+use leasehold_plugin_api::{BackingError, BackingFactory, HostServices, Options};
 use leasehold_tests::blocks::{self, chain};
 use leasehold_tests::fault::creator;
 use leasehold_tests::model::{CACHE_PLANES, CAPACITY, LIMIT, Operation, PAGE, Piece, Rest, SLOTS};
@@ -59,10 +61,22 @@ fn kind<T>(outcome: Result<T, Error>) -> Result<T, ErrorKind> {
     outcome.map_err(|error| error.kind())
 }
 
+/// Adds a backing that is linked in, with the claim of its type.
+fn linked_in(builder: HostBuilder, name: &'static str, options: Options) -> HostBuilder {
+    match name {
+        HostMmap::NAME => builder.with_accessible_backing(name, HostMmap::HOST_ACCESS, made_of(options)),
+        HostPool::NAME => builder.with_accessible_backing(name, HostPool::HOST_ACCESS, made_of(options)),
+        _ => builder.with_backing(name, creator(name, options)),
+    }
+}
+
+fn made_of<B: BackingFactory>(options: Options) -> impl FnOnce(HostServices) -> Result<B, BackingError> {
+    move |services| B::create(options.read()?, services)
+}
+
 impl Side {
     pub(super) fn new(domain: Domain, name: &'static str, options: Options, holder: fn(usize) -> HolderId) -> Self {
-        let builder = Host::builder().limit(domain, LIMIT).with_backing(name, creator(name, options));
-        let host = builder.load().expect("needs nothing");
+        let host = linked_in(Host::builder().limit(domain, LIMIT), name, options).load().expect("needs nothing");
         let backing = host.backing(name).unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(backing.capabilities().granularity(), Some(PAGE), "{name}");
         let spec = PrefixCacheSpec::new(CACHE_PLANES, PAGE);

@@ -33,7 +33,7 @@ pub(crate) trait Plane {
 impl Touch {
     /// How rows of that backing's memory are written and checked.
     pub(crate) fn rows_of(backing: &BackingHandle) -> Self {
-        if backing.description().host_access.is_direct() { Self::Slices } else { Self::Copies }
+        if backing.capabilities().host_access().is_direct() { Self::Slices } else { Self::Copies }
     }
 
     /// Writes the rows of some tokens.
