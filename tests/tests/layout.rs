@@ -3,7 +3,7 @@
 //! Each is `host-mmap` over a copy of the contract in which one thing is changed, built once for the test. Building
 //! takes a minute the first time, so these tests have a program of their own.
 
-use leasehold::{BackingState, BufferSpec, Domain, ErrorKind, Host, Stage};
+use leasehold::{BackingState, BufferSpec, CpuAccess, Domain, ErrorKind, Host, Stage};
 use leasehold_tests::build;
 use leasehold_tests::plugins::Registry;
 use std::path::PathBuf;
@@ -168,6 +168,21 @@ fn an_outcome_that_is_not_known_counts_as_the_worst() {
     assert_eq!(host.snapshot().domain(Domain::Host).expect("has books").used_bytes, 8192);
     let state = host.backings().into_iter().next().expect("is reported").state;
     assert_eq!(state, BackingState::Retired { reason: "release: its outcome 7 is not known".to_owned() });
+}
+
+#[test]
+fn access_that_is_not_known_is_none() {
+    let changes = [(
+        "plugin-api/src/abi/access.rs",
+        "CpuAccess::DirectAndCopiedByFork => 3,",
+        "CpuAccess::DirectAndCopiedByFork => 9,",
+    )];
+    let Some((_registry, host)) = host_of_changed(&changes) else { return };
+    let backing = host.backing("changed").expect("is ready");
+    assert_eq!(backing.capabilities().host_access(), CpuAccess::None);
+    let mut buffer = host.buffer(&backing, &BufferSpec::new(1 << 20)).expect("is admitted");
+    buffer.grow_to(4096).expect("grows");
+    assert_eq!(buffer.as_slice().expect_err("nothing is claimed").kind(), ErrorKind::Unsupported);
 }
 
 #[test]
