@@ -2,7 +2,7 @@
 //!
 //! A child has the thread that forked alone; a lock that another thread held then is held for ever. So the body must take
 //! none that other tests take: it prints nothing. The child ends without a drop, by the code that the body comes to, or by
-//! a signal after [`LIMIT_SECONDS`] where it waits for ever.
+//! a signal after a minute where it waits for ever.
 #![expect(unsafe_code, reason = "forks, and ends the child without its destructors")]
 
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -2,7 +2,7 @@
 #![expect(unsafe_code, reason = "makes slices of memory that a backing has committed")]
 
 use super::CheckedBacking;
-use crate::error::BufferError;
+use crate::error::{BufferError, Operation};
 use leasehold_plugin_api::Address;
 use std::slice;
 use std::sync::Arc;
@@ -16,7 +16,8 @@ use std::sync::Arc;
 pub(crate) unsafe fn of<'a>(backing: &CheckedBacking, base: Address, len: u64) -> Result<&'a [u8], BufferError> {
     let len = host_len(backing, len)?;
     // SAFETY: the CPU can touch the memory (`host_len`), which makes committed bytes initialised memory of this process
-    // (`HostAccess::direct`), which is taken away through the host's backing alone; the caller promises that they are committed, and unchanged for `'a`.
+    // (`HostAccess::direct`) that is taken away through the host's backing alone, and in a forked child a private copy of
+    // it (`direct_and_copied_by_fork`); the caller promises that they are committed, and unchanged for `'a`.
     Ok(unsafe { slice::from_raw_parts(base.to_pointer(), len) })
 }
 
@@ -35,9 +36,12 @@ pub(crate) unsafe fn of_mut<'a>(
     Ok(unsafe { slice::from_raw_parts_mut(base.to_pointer(), len) })
 }
 
-/// The length as the CPU counts, where it can touch the memory at all.
+/// The length as the CPU counts, where it can touch the memory at all. A forked child has only what the fork copied.
 fn host_len(backing: &CheckedBacking, len: u64) -> Result<usize, BufferError> {
-    let is_direct = backing.capabilities().host_access().is_direct();
-    let len = usize::try_from(len).ok().filter(|len| is_direct && isize::try_from(*len).is_ok());
+    let access = backing.capabilities().host_access();
+    if !access.is_copied_by_fork() {
+        backing.check_process(Operation::Lend).map_err(BufferError::Forked)?;
+    }
+    let len = usize::try_from(len).ok().filter(|len| access.is_direct() && isize::try_from(*len).is_ok());
     len.ok_or_else(|| BufferError::NotHostAccessible { backing: Arc::clone(backing.name()) })
 }

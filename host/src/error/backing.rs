@@ -25,6 +25,7 @@ pub(crate) enum Operation {
     Read,
     Write,
     Fill,
+    Lend,
     Trim,
 }
 
@@ -48,6 +49,7 @@ impl fmt::Display for Operation {
             Operation::Read => "read",
             Operation::Write => "write",
             Operation::Fill => "fill",
+            Operation::Lend => "a slice",
             Operation::Trim => "trim",
         })
     }

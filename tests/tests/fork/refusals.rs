@@ -40,6 +40,18 @@ fn calls_of_a_child_are_refused_as_forked() {
                 && (set.committed(), len <= set.len()) == (committed, true)
         });
         assert_eq!(changed, Ok(true), "{}", rig.name);
+        let seen = in_fork(How::Fork, || {
+            let (set, prefix) = (engine.set.as_mut().unwrap(), engine.prefix.as_ref().unwrap());
+            refused(set.plane(0))
+                && refused(set.private_mut(0))
+                && refused(set.read(0, 0, &mut [0]))
+                && refused(set.write(0, 2 * MIB, &[1]))
+                && refused(set.fill(0, 2 * MIB, 1, 1))
+                && refused(prefix.plane(0))
+                && refused(prefix.incremental_owned_bytes())
+                && set.base(0).is_some()
+        });
+        assert_eq!(seen, Ok(true), "{}", rig.name);
         assert!(engine.is_intact(), "{}", rig.name);
     }
 }
