@@ -5,9 +5,6 @@ use crate::source::{Need, Piece};
 use leasehold_cuda_driver::{Device, Fault, PhysicalHandle, Properties};
 use leasehold_plugin_api::BackingError;
 
-/// A request for more granules than this first asks the driver what is free.
-const MANY: u64 = 64;
-
 /// Makes handles of one granule each on one device.
 #[derive(Clone, Debug)]
 pub struct HandleFactory {
@@ -75,10 +72,6 @@ impl HandleFactory {
             fault.into_error(format!("no memory for {bytes} bytes"), fault.advice()).with_requested(bytes)
         };
         let _bound = self.device.bind().map_err(refuse)?;
-        if bytes > self.granule.saturating_mul(MANY) && self.device.memory().map_err(refuse)?.free < bytes {
-            // The refusal that would come after taking all that is free, which others would lack meanwhile.
-            return Err(refuse(Fault::out_of_memory("cuMemGetInfo")));
-        }
         for (need, part) in needs.iter().zip(parts) {
             for _ in granules_of(part)..need.granules {
                 let handle = self.device.create(self.properties, self.granule).map_err(refuse)?;

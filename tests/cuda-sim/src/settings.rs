@@ -27,6 +27,8 @@ pub(crate) struct Settings {
     /// What a reservation is answered that there are no addresses for.
     pub(crate) address_refusal: Code,
     pub(crate) fresh: u8,
+    /// What `cuMemGetInfo` reports as free, where that is not the truth.
+    pub(crate) reported_free: Option<u64>,
     /// As `cuDriverGetVersion` tells it: 1000 × major + 10 × minor.
     pub(crate) version: i32,
     /// `CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED`.
@@ -57,6 +59,7 @@ impl Settings {
             address_space: 1 << 47,
             address_refusal: Code::OUT_OF_MEMORY,
             fresh: FRESH,
+            reported_free: None,
             version: 12_080,
             virtual_memory: true,
             strangers: BTreeSet::new(),
@@ -77,6 +80,7 @@ impl Settings {
             "address_space" => self.address_space = value,
             "address_refusal" => self.address_refusal = Code(u32::try_from(value).map_err(|_| Code::INVALID_VALUE)?),
             "fresh" => self.fresh = u8::try_from(value).map_err(|_| Code::INVALID_VALUE)?,
+            "reported_free" => self.reported_free = Some(value),
             "version" => self.version = i32::try_from(value).map_err(|_| Code::INVALID_VALUE)?,
             "virtual_memory" => self.virtual_memory = value != 0,
             _ => return Err(Code::INVALID_VALUE),

@@ -21,7 +21,8 @@ extern "C" fn leasehold_sim_reset() -> u32 {
 /// Changes a setting: `devices`, `memory` (bytes of that device), `granularity` (all three), `recommended`,
 /// `rdma_granularity`, `read_only` (0 or 1), `address_space` (bytes that may be reserved), `address_refusal` (the code for
 /// what passes that), `fresh` (the byte that new
-/// memory reads as; change it only while nothing is live), `version`, `virtual_memory` (0 or 1). `device` counts for
+/// memory reads as; change it only while nothing is live), `reported_free` (bytes that `cuMemGetInfo` reports, true or not),
+/// `version`, `virtual_memory` (0 or 1). `device` counts for
 /// `memory` alone.
 ///
 /// # Safety

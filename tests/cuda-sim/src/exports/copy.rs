@@ -39,7 +39,8 @@ unsafe extern "C" fn cuMemGetInfo_v2(free: *mut usize, total: *mut usize) -> u32
         let free = unsafe { Out::new(free) }?;
         // SAFETY: as above.
         let total = unsafe { Out::new(total) }?;
-        free.set(narrow(simulation.memory.free(&simulation.settings, device))?);
+        let truth = simulation.memory.free(&simulation.settings, device);
+        free.set(narrow(simulation.settings.reported_free.unwrap_or(truth))?);
         total.set(narrow(simulation.settings.limit(device))?);
         Ok(())
     })
