@@ -56,7 +56,7 @@ fn every_function_is_where_the_bindings_look_for_it() {
     let names = "cuInit cuDriverGetVersion cuDeviceGetCount cuDeviceGet cuDeviceGetName cuDeviceTotalMem_v2 \
         cuDeviceGetAttribute cuDeviceGetUuid_v2 cuDeviceCanAccessPeer cuDevicePrimaryCtxRetain \
         cuDevicePrimaryCtxRelease_v2 cuDevicePrimaryCtxReset_v2 cuDevicePrimaryCtxGetState cuCtxSetCurrent \
-        cuCtxGetCurrent cuCtxGetDevice cuCtxSynchronize cuCtxPushCurrent_v2 cuCtxPopCurrent_v2 cuMemGetInfo_v2 \
+        cuCtxGetCurrent cuCtxGetDevice cuCtxGetId cuPointerGetAttribute cuCtxSynchronize cuCtxPushCurrent_v2 cuCtxPopCurrent_v2 cuMemGetInfo_v2 \
         cuMemGetAllocationGranularity cuMemAddressReserve cuMemAddressFree cuMemCreate cuMemRelease \
         cuMemRetainAllocationHandle cuMemMap cuMemUnmap cuMemSetAccess cuMemGetAccess cuMemAlloc_v2 cuMemFree_v2 \
         cuMemcpyHtoD_v2 cuMemcpyDtoH_v2 cuMemcpyDtoD_v2 cuMemsetD8_v2 cuMemcpyHtoDAsync_v2 cuMemcpyDtoHAsync_v2 \

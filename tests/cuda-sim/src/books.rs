@@ -1,8 +1,8 @@
 //! What is live, which calls were made and what went against the rules, as numbers and as JSON.
 
 use crate::abi::BookCounts;
+use crate::memory::Reserved;
 use crate::simulation::Simulation;
-use leasehold_host_memory::AddressSpace;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -38,14 +38,14 @@ impl Simulation {
     /// Everything that the books hold.
     pub(crate) fn json(&self) -> String {
         let memory = &self.memory;
-        let reservation = |(base, space): (&u64, &AddressSpace)| json!({ "base": base, "bytes": space.bytes() });
+        let reservation = |reserved: &Reserved| json!({ "base": reserved.base, "bytes": reserved.bytes });
         let mappings = memory.mappings.iter();
         let physical = memory.physical.iter();
         let allocations = memory.allocations.iter();
         json!({
-            "initialised": self.initialised,
+            "initialised": self.is_initialised(),
             "devices": (0..self.settings.devices).map(|device| self.device_json(device)).collect::<Vec<_>>(),
-            "reservations": memory.reservations.iter().map(reservation).collect::<Vec<_>>(),
+            "reservations": memory.reservations.values().map(reservation).collect::<Vec<_>>(),
             "mappings": mappings.map(|(base, mapping)| json!({
                 "base": base, "bytes": mapping.bytes, "handle": mapping.handle,
                 "access": mapping.access.iter().collect::<Vec<_>>(),

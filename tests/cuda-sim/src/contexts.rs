@@ -1,6 +1,7 @@
 //! Primary contexts by device, and which context is current on a thread.
 //!
-//! A context is known by a number that is never used again, so that one which was released is told from its successor.
+//! A context is known by its address. That of one which was released is never used again, so that it is told from its
+//! successor; after a reset the next retain makes another context at the same address, which `cuCtxGetId` tells apart.
 //! CUDA Driver API: Primary Context Management, Context Management.
 
 use crate::codes::{Answer, Code};
@@ -27,6 +28,8 @@ enum Life {
 #[derive(Debug)]
 struct Context {
     device: i32,
+    /// `cuCtxGetId`: of this life alone.
+    unique: u64,
     life: Life,
     /// The code that every later call in it answers.
     poison: Option<Code>,
@@ -47,22 +50,37 @@ pub(crate) struct Contexts {
     all: BTreeMap<ContextId, Context>,
     /// Retains of the live context of each device.
     retains: BTreeMap<i32, (ContextId, u64)>,
-    made: u64,
+    addresses: u64,
+    lives: u64,
 }
 
 impl Contexts {
-    /// Makes the device's primary context, or counts one more user of it.
+    /// Makes the device's primary context, or counts one more user of it. Where it was reset it is made anew, at its address.
     pub(crate) fn retain(&mut self, device: i32) -> ContextId {
-        if let Some((id, retains)) = self.retains.get_mut(&device) {
-            *retains += 1;
-            return *id;
+        let id = match self.retains.get_mut(&device) {
+            Some((id, retains)) => {
+                *retains += 1;
+                *id
+            }
+            None => {
+                self.addresses += 1;
+                // As far apart as addresses would be; no CPU ever follows them.
+                let id = 0x5EA5_0000 + self.addresses * 64;
+                self.retains.insert(device, (id, 1));
+                id
+            }
+        };
+        if self.all.get(&id).is_none_or(|context| context.life == Life::Reset) {
+            self.lives += 1;
+            self.all.insert(id, Context { device, unique: self.lives, life: Life::Alive, poison: None });
         }
-        self.made += 1;
-        // As far apart as addresses would be; no CPU ever follows them.
-        let id = 0x5EA5_0000 + self.made * 64;
-        self.all.insert(id, Context { device, life: Life::Alive, poison: None });
-        self.retains.insert(device, (id, 1));
         id
+    }
+
+    /// What tells one life of a context from all others: `cuCtxGetId`.
+    pub(crate) fn unique(&self, id: ContextId) -> Answer<u64> {
+        let context = self.all.get(&id).ok_or(Code::INVALID_CONTEXT)?;
+        if context.life == Life::Alive { Ok(context.unique) } else { Err(Code::CONTEXT_IS_DESTROYED) }
     }
 
     /// One user less: whether that ended it. `CUDA_ERROR_INVALID_CONTEXT` where nobody retains it:

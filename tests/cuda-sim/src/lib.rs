@@ -22,7 +22,12 @@
 //! as under way until somebody has waited for its stream.
 //!
 //! Stricter than the documentation: every call on memory wants a current context, also those whose documented codes
-//! don't list `CUDA_ERROR_INVALID_CONTEXT`.
+//! don't list `CUDA_ERROR_INVALID_CONTEXT`; a setting lets those that give back go without. Where the documentation leaves a
+//! choice to the driver, or drivers were seen to deviate, a setting has it either way: alignments that are not honoured,
+//! free memory that is reported wrong, handle numbers that come again, what is reported of unmapped addresses.
+//!
+//! After a reset the next primary context has the address of the one before, and streams of that one are dead. In a child
+//! that was forked after `cuInit` every call fails with `CUDA_ERROR_NOT_INITIALIZED`.
 //!
 //! Any thread may call anything; one lock orders the calls. Nothing panics across the C boundary. "CUDA Driver API" in
 //! comments is <https://docs.nvidia.com/cuda/cuda-driver-api/>, with the function that the page describes.

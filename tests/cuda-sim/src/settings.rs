@@ -33,6 +33,20 @@ pub(crate) struct Settings {
     pub(crate) version: i32,
     /// `CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED`.
     pub(crate) virtual_memory: bool,
+    /// `CU_DEVICE_ATTRIBUTE_COMPUTE_MODE` of each device.
+    pub(crate) compute_mode: i32,
+    /// The largest alignment of a reservation that is honoured: a request beyond it gets this one, and no more.
+    pub(crate) honoured_alignment: u64,
+    /// Whether `cuMemGetAccess` reports no access where nothing is mapped, and not a refusal: no documentation says which.
+    pub(crate) has_access_everywhere: bool,
+    /// Whether `cuPointerGetAttribute` refuses an address where nothing is mapped, and not reports that.
+    pub(crate) refuses_unmapped: bool,
+    /// Whether the calls that give memory and addresses back work without a current context, as their documented codes allow.
+    pub(crate) gives_back_without_context: bool,
+    /// Whether the number of a handle that ended is that of the next one.
+    pub(crate) has_handles_again: bool,
+    /// Whether each handle takes a file descriptor of the process.
+    pub(crate) has_descriptors: bool,
     /// Pairs (device, peer) where the device can't reach the peer's memory.
     pub(crate) strangers: BTreeSet<(i32, i32)>,
 }
@@ -62,6 +76,13 @@ impl Settings {
             reported_free: None,
             version: 12_080,
             virtual_memory: true,
+            compute_mode: 0,
+            honoured_alignment: u64::MAX,
+            has_access_everywhere: false,
+            refuses_unmapped: false,
+            gives_back_without_context: false,
+            has_handles_again: false,
+            has_descriptors: false,
             strangers: BTreeSet::new(),
         }
     }
@@ -83,6 +104,21 @@ impl Settings {
             "reported_free" => self.reported_free = Some(value),
             "version" => self.version = i32::try_from(value).map_err(|_| Code::INVALID_VALUE)?,
             "virtual_memory" => self.virtual_memory = value != 0,
+            "compute_mode" => self.compute_mode = i32::try_from(value).map_err(|_| Code::INVALID_VALUE)?,
+            "honoured_alignment" if value.is_power_of_two() => self.honoured_alignment = value,
+            _ => return self.set_manner(name, value != 0),
+        }
+        Ok(())
+    }
+
+    /// Changes what a driver may do in one way or another.
+    fn set_manner(&mut self, name: &str, holds: bool) -> Answer<()> {
+        match name {
+            "access_everywhere" => self.has_access_everywhere = holds,
+            "refuses_unmapped" => self.refuses_unmapped = holds,
+            "gives_back_without_context" => self.gives_back_without_context = holds,
+            "handles_again" => self.has_handles_again = holds,
+            "descriptors" => self.has_descriptors = holds,
             _ => return Err(Code::INVALID_VALUE),
         }
         Ok(())

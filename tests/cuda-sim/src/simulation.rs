@@ -17,13 +17,16 @@ pub(crate) enum Need {
     Initialised,
     /// A context on the calling thread that lives, or `CUDA_ERROR_INVALID_CONTEXT`.
     Context,
+    /// The same, unless a setting says that what gives back needs none.
+    GivingBack,
 }
 
 /// The whole simulated driver.
 #[derive(Debug)]
 pub(crate) struct Simulation {
     pub(crate) settings: Settings,
-    pub(crate) initialised: bool,
+    /// The process that called `cuInit`: it works in no other.
+    initialised_by: Option<u32>,
     pub(crate) contexts: Contexts,
     pub(crate) memory: Memory,
     pub(crate) streams: Streams,
@@ -35,7 +38,7 @@ impl Simulation {
     pub(crate) fn new(settings: Settings) -> Self {
         Self {
             settings,
-            initialised: false,
+            initialised_by: None,
             contexts: Contexts::default(),
             memory: Memory::default(),
             streams: Streams::default(),
@@ -57,14 +60,16 @@ impl Simulation {
         if let Some(strike) = strike.filter(|strike| strike.extent == Extent::Nothing) {
             return Err(strike.code);
         }
-        if need != Need::Nothing && !self.initialised {
+        if need != Need::Nothing && !self.is_initialised() {
             return Err(Code::NOT_INITIALIZED);
         }
-        if need == Need::Context && self.streams.is_capturing && !streams::is_relaxed() {
+        let is_on_memory = matches!(need, Need::Context | Need::GivingBack);
+        let needs_context = is_on_memory && !(need == Need::GivingBack && self.settings.gives_back_without_context);
+        if is_on_memory && self.streams.is_capturing && !streams::is_relaxed() {
             self.memory.violation(format!("{function}: unsafe while another thread captures a graph"));
             return Err(Code::STREAM_CAPTURE_UNSUPPORTED);
         }
-        let device = if need == Need::Context { self.current_device(function)? } else { -1 };
+        let device = if needs_context { self.current_device(function)? } else { -1 };
         self.memory.halves = strike.is_some();
         let outcome = act(self, device);
         self.memory.halves = false;
@@ -151,15 +156,23 @@ impl Simulation {
         if (0..self.settings.devices).contains(&device) { Ok(()) } else { Err(Code::INVALID_DEVICE) }
     }
 
-    /// `cuInit`: flags are 0; `CUDA_ERROR_NO_DEVICE` on a machine without one.
+    pub(crate) fn is_initialised(&self) -> bool {
+        self.initialised_by == Some(std::process::id())
+    }
+
+    /// `cuInit`: flags are 0; `CUDA_ERROR_NO_DEVICE` on a machine without one. In a child that was forked afterwards it is
+    /// refused, and all other calls are: seen, and not documented.
     pub(crate) fn initialise(&mut self, flags: u32) -> Answer<()> {
+        if self.initialised_by.is_some() && !self.is_initialised() {
+            return Err(Code::NOT_INITIALIZED);
+        }
         if flags != 0 {
             return Err(Code::INVALID_VALUE);
         }
         if self.settings.devices == 0 {
             return Err(Code::NO_DEVICE);
         }
-        self.initialised = true;
+        self.initialised_by = Some(std::process::id());
         Ok(())
     }
 

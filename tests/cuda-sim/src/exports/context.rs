@@ -10,6 +10,9 @@ use crate::simulation::Need;
 /// Contexts cross as pointers that nobody follows: here they are numbers of the same size, 0 for null.
 type Context = usize;
 
+/// `CU_COMPUTEMODE_PROHIBITED`.
+const PROHIBITED: i32 = 2;
+
 fn to_c(id: ContextId) -> Result<Context, Code> {
     Context::try_from(id).map_err(|_| Code::UNKNOWN)
 }
@@ -27,6 +30,10 @@ unsafe extern "C" fn cuDevicePrimaryCtxRetain(context: *mut Context, device: i32
         // SAFETY: null or valid, says the caller.
         let context = unsafe { Out::new(context) }?;
         simulation.check_device(device)?;
+        if simulation.settings.compute_mode == PROHIBITED {
+            // Seen, and not documented.
+            return Err(Code::UNKNOWN);
+        }
         context.set(to_c(simulation.contexts.retain(device))?);
         Ok(())
     })
@@ -119,6 +126,22 @@ unsafe extern "C" fn cuCtxGetDevice(device: *mut i32) -> u32 {
     answer("cuCtxGetDevice", Need::Context, |_, current| {
         // SAFETY: null or valid, says the caller.
         unsafe { Out::new(device) }?.set(current);
+        Ok(())
+    })
+}
+
+/// Of the current context where none is named.
+///
+/// # Safety
+///
+/// Pointers are null or valid: see the module `exports`.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuCtxGetId(context: Context, unique: *mut u64) -> u32 {
+    answer("cuCtxGetId", Need::Initialised, |simulation, _| {
+        // SAFETY: null or valid, says the caller.
+        let unique = unsafe { Out::new(unique) }?;
+        let id = from_c(context).or_else(contexts::current).ok_or(Code::INVALID_CONTEXT)?;
+        unique.set(simulation.contexts.unique(id)?);
         Ok(())
     })
 }

@@ -7,6 +7,8 @@ use crate::codes::Code;
 use crate::simulation::Need;
 use std::ffi::c_char;
 
+/// `CU_DEVICE_ATTRIBUTE_COMPUTE_MODE`.
+const COMPUTE_MODE: i32 = 20;
 /// `CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING`.
 const UNIFIED_ADDRESSING: i32 = 41;
 /// `CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR`.
@@ -139,6 +141,7 @@ unsafe extern "C" fn cuDeviceGetAttribute(value: *mut i32, attribute: i32, devic
         simulation.check_device(device)?;
         value.set(match attribute {
             UNIFIED_ADDRESSING | RDMA => 1,
+            COMPUTE_MODE => simulation.settings.compute_mode,
             VIRTUAL_MEMORY => i32::from(simulation.settings.virtual_memory),
             CAPABILITY_MAJOR => 8,
             CAPABILITY_MINOR => 0,

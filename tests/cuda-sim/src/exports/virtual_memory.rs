@@ -8,12 +8,15 @@ use crate::codes::Code;
 use crate::memory;
 use crate::simulation::Need;
 
+/// `CU_POINTER_ATTRIBUTE_MAPPED`.
+const MAPPED: i32 = 13;
+
 /// # Safety
 ///
 /// Pointers are null or valid: see the module `exports`.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuMemGetAllocationGranularity(size: *mut usize, prop: *const AllocationProp, option: u32) -> u32 {
-    answer("cuMemGetAllocationGranularity", Need::Context, |simulation, _| {
+    answer("cuMemGetAllocationGranularity", Need::Initialised, |simulation, _| {
         // SAFETY: null or valid, says the caller.
         let size = unsafe { Out::new(size) }?;
         // SAFETY: as above.
@@ -40,7 +43,7 @@ unsafe extern "C" fn cuMemAddressReserve(address: *mut u64, size: usize, align: 
 
 #[unsafe(no_mangle)]
 extern "C" fn cuMemAddressFree(address: u64, size: usize) -> u32 {
-    answer("cuMemAddressFree", Need::Context, |simulation, _| simulation.memory.free_addresses(address, wide(size)?))
+    answer("cuMemAddressFree", Need::GivingBack, |simulation, _| simulation.memory.free_addresses(address, wide(size)?))
 }
 
 /// # Safety
@@ -60,7 +63,7 @@ unsafe extern "C" fn cuMemCreate(handle: *mut u64, size: usize, prop: *const All
 
 #[unsafe(no_mangle)]
 extern "C" fn cuMemRelease(handle: u64) -> u32 {
-    answer("cuMemRelease", Need::Context, |simulation, _| simulation.memory.release(handle))
+    answer("cuMemRelease", Need::GivingBack, |simulation, _| simulation.memory.release(handle))
 }
 
 /// # Safety
@@ -85,7 +88,7 @@ extern "C" fn cuMemMap(address: u64, size: usize, offset: usize, handle: u64, fl
 
 #[unsafe(no_mangle)]
 extern "C" fn cuMemUnmap(address: u64, size: usize) -> u32 {
-    answer("cuMemUnmap", Need::Context, |simulation, _| {
+    answer("cuMemUnmap", Need::GivingBack, |simulation, _| {
         simulation.memory.unmap(address, wide(size)?)?;
         simulation.check_idle("cuMemUnmap", address, wide(size)?);
         Ok(())
@@ -117,6 +120,25 @@ unsafe extern "C" fn cuMemGetAccess(flags: *mut u64, location: *const MemLocatio
         // SAFETY: as above.
         let location = unsafe { read(location) }?;
         flags.set(simulation.memory.access(&simulation.settings, location, address)?);
+        Ok(())
+    })
+}
+
+/// Of the attributes it has the one that tells whether anything is mapped at an address.
+///
+/// # Safety
+///
+/// `data` is null or valid for what the attribute is: see the module `exports`. The address is a device's, and is not
+/// followed.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cuPointerGetAttribute(data: *mut u32, attribute: i32, address: u64) -> u32 {
+    answer("cuPointerGetAttribute", Need::Context, |simulation, _| {
+        // SAFETY: null or valid, says the caller.
+        let data = unsafe { Out::new(data) }?;
+        if attribute != MAPPED {
+            return Err(Code::NOT_SUPPORTED);
+        }
+        data.set(u32::from(simulation.memory.is_mapped(&simulation.settings, address)?));
         Ok(())
     })
 }

@@ -1,5 +1,5 @@
 //! Which physical memory is seen where, and by which device: CUDA Driver API, `cuMemMap`, `cuMemUnmap`,
-//! `cuMemSetAccess`, `cuMemGetAccess`.
+//! `cuMemSetAccess`, `cuMemGetAccess`, `cuPointerGetAttribute`.
 
 use super::Memory;
 use crate::abi::{ACCESS_NONE, ACCESS_READ, ACCESS_READ_WRITE, AccessDesc, LOCATION_DEVICE, MemLocation};
@@ -87,7 +87,15 @@ impl Memory {
         if reachable { Ok(()) } else { Err(Code::INVALID_DEVICE) }
     }
 
-    /// `cuMemGetAccess`: what a device may do at an address.
+    /// `cuPointerGetAttribute`, `CU_POINTER_ATTRIBUTE_MAPPED`: whether an address is in a range that is mapped. Whether one
+    /// that is only reserved is refused isn't clear: a setting says.
+    pub(crate) fn is_mapped(&self, settings: &Settings, address: u64) -> Answer<bool> {
+        let is_mapped = self.mapping_at(address).is_some();
+        let is_refused = !is_mapped && (settings.refuses_unmapped || !self.is_reserved(address, 1));
+        if is_refused { Err(Code::INVALID_VALUE) } else { Ok(is_mapped) }
+    }
+
+    /// `cuMemGetAccess`: what a device may do at an address. Where nothing is mapped no documentation says what it reports.
     pub(crate) fn access(&self, settings: &Settings, location: MemLocation, address: u64) -> Answer<u64> {
         if location.kind != LOCATION_DEVICE {
             return Err(Code::INVALID_VALUE);
@@ -95,7 +103,9 @@ impl Memory {
         if !(0..settings.devices).contains(&location.id) {
             return Err(Code::INVALID_DEVICE);
         }
-        let mapping = self.mapping_at(address).ok_or(Code::INVALID_VALUE)?;
+        let Some(mapping) = self.mapping_at(address) else {
+            return if settings.has_access_everywhere { Ok(ACCESS_NONE.into()) } else { Err(Code::INVALID_VALUE) };
+        };
         Ok(u64::from(mapping.access.get(&location.id).copied().unwrap_or(ACCESS_NONE)))
     }
 

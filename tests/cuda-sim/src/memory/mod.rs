@@ -21,17 +21,17 @@ pub(crate) use mappings::Mapping;
 pub(crate) use physical::{Physical, granularity};
 pub(crate) use plain::Allocation;
 pub(crate) use reach::{Piece, Wish};
+pub(crate) use reservations::Reserved;
 
 use crate::settings::Settings;
 use crate::store::Store;
-use leasehold_host_memory::AddressSpace;
 use std::collections::BTreeMap;
 
 /// All memory of all devices.
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
     /// By base address.
-    pub(crate) reservations: BTreeMap<u64, AddressSpace>,
+    pub(crate) reservations: BTreeMap<u64, Reserved>,
     /// By base address. None overlap, each lies within one reservation.
     pub(crate) mappings: BTreeMap<u64, Mapping>,
     /// By handle; alive while it has a reference or a mapping.
@@ -41,6 +41,8 @@ pub(crate) struct Memory {
     /// By device; see [`Memory::used`].
     used: BTreeMap<i32, u64>,
     handles_made: u64,
+    /// The one that ended last.
+    handles_ended: Vec<u64>,
     pub(crate) store: Store,
     /// Whether the call that is made acts on the first half of its mappings alone, since a test planned that.
     pub(crate) halves: bool,
@@ -73,7 +75,7 @@ impl Memory {
     }
 
     pub(crate) fn reserved_bytes(&self) -> u64 {
-        self.reservations.values().map(AddressSpace::bytes).sum()
+        self.reservations.values().map(|reserved| reserved.bytes).sum()
     }
 
     /// Whether nothing is live.

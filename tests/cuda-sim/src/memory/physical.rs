@@ -5,6 +5,7 @@ use super::Memory;
 use crate::abi::{ALLOCATION_PINNED, AllocationProp, LOCATION_DEVICE};
 use crate::codes::{Answer, Code};
 use crate::settings::Settings;
+use std::fs::File;
 
 /// Which handle types there are: none, or a file descriptor.
 const HANDLE_TYPES: u32 = 1;
@@ -20,6 +21,8 @@ pub(crate) struct Physical {
     /// References that have to be released.
     pub(crate) references: u64,
     pub(crate) mappings: u64,
+    /// What it takes of the process's files, where a setting says so.
+    _descriptor: Option<File>,
 }
 
 /// Whether a property struct describes memory that there is, and its granularity: `cuMemGetAllocationGranularity`.
@@ -59,13 +62,23 @@ impl Memory {
         if bytes > self.free(settings, device) {
             return Err(Code::OUT_OF_MEMORY);
         }
+        let descriptor = settings.has_descriptors.then(|| File::open("/dev/null").map_err(|_| Code::OUT_OF_MEMORY));
+        let _descriptor = descriptor.transpose()?;
         let begin = self.store.take(bytes)?;
-        self.handles_made += 1;
-        // Handles look like nothing else, so that an address given as a handle is told.
-        let handle = (0xCAFE << 32) + self.handles_made;
+        let handle = self.number_of_handle(settings);
         self.charge(device, bytes);
-        self.physical.insert(handle, Physical { device, bytes, begin, granularity, references: 1, mappings: 0 });
+        let physical = Physical { device, bytes, begin, granularity, references: 1, mappings: 0, _descriptor };
+        self.physical.insert(handle, physical);
         Ok(handle)
+    }
+
+    /// Handles look like nothing else, so that an address given as a handle is told.
+    fn number_of_handle(&mut self, settings: &Settings) -> u64 {
+        let ended = self.handles_ended.pop().filter(|_| settings.has_handles_again);
+        ended.unwrap_or_else(|| {
+            self.handles_made += 1;
+            (0xCAFE << 32) + self.handles_made
+        })
     }
 
     /// The physical memory of a handle that has a reference. A dead handle is undefined: `cuMemMap`, `cuMemRelease`.
@@ -96,6 +109,7 @@ impl Memory {
     pub(super) fn end_if_unused(&mut self, handle: u64) {
         let unused = self.physical.get(&handle).is_some_and(|held| held.references == 0 && held.mappings == 0);
         if let Some(physical) = unused.then(|| self.physical.remove(&handle)).flatten() {
+            self.handles_ended = vec![handle];
             self.refund(physical.device, physical.bytes);
             self.store.give_back(physical.begin, physical.bytes);
         }

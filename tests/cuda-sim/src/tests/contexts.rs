@@ -97,3 +97,33 @@ fn a_poisoned_context_answers_its_code_until_it_ends() {
     bind(&mut simulation, 0);
     assert!(reserve(&mut simulation, GRANULE).is_ok());
 }
+
+#[test]
+fn after_a_reset_the_next_context_has_the_same_address_and_another_id() {
+    let mut simulation = ready();
+    let context = current().unwrap();
+    let unique = simulation.contexts.unique(context).unwrap();
+    let stream = simulation.streams.create(0, 1).unwrap();
+    simulation.reset_context(0).unwrap();
+    assert_eq!(simulation.contexts.unique(context), Err(Code::CONTEXT_IS_DESTROYED));
+    assert_eq!(simulation.contexts.retain(0), context);
+    assert_ne!(simulation.contexts.unique(context).unwrap(), unique);
+    assert!(reserve(&mut simulation, GRANULE).is_ok());
+    assert_eq!(simulation.contexts.retains_of(0), 2, "a reset releases nothing");
+    assert_eq!(simulation.queue("a call", stream, 0), Err(Code::INVALID_HANDLE));
+    assert!(only_violation(&simulation).ends_with("is no live stream"));
+}
+
+#[test]
+fn giving_back_without_a_context_is_a_setting() {
+    let mut simulation = ready();
+    let free = |simulation: &mut Simulation, base| {
+        simulation.call("a call", Need::GivingBack, |simulation, _| simulation.memory.free_addresses(base, GRANULE))
+    };
+    let base = reserve(&mut simulation, GRANULE).unwrap();
+    set_current(None);
+    assert_eq!(free(&mut simulation, base), Err(Code::INVALID_CONTEXT));
+    simulation.settings.set("gives_back_without_context", 0, 1).unwrap();
+    free(&mut simulation, base).unwrap();
+    assert_clean(&simulation);
+}

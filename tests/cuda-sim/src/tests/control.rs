@@ -126,7 +126,7 @@ fn a_reset_is_refused_while_anything_is_live() {
     simulation.release_context(0).unwrap();
     simulation.memory.violation("one".to_owned());
     simulation.reset(settings()).unwrap();
-    assert!(!simulation.initialised && simulation.memory.violations.is_empty());
+    assert!(!simulation.is_initialised() && simulation.memory.violations.is_empty());
     assert_eq!(reserve(&mut simulation, GRANULE), Err(Code::NOT_INITIALIZED));
 }
 

@@ -150,3 +150,26 @@ fn a_device_without_read_only_mappings_refuses_them() {
     assert_eq!(set_access(&mut simulation, base, GRANULE, &[grant(0, READ)]), Err(Code::NOT_SUPPORTED));
     end(&mut simulation, base, &handles);
 }
+
+#[test]
+fn what_is_reported_of_an_unmapped_address_is_a_setting() {
+    let mut simulation = ready();
+    let (base, handles) = mapped(&mut simulation, 1);
+    let access = |simulation: &mut Simulation, address| {
+        call(simulation, |memory, settings, _| memory.access(settings, location(0), address))
+    };
+    let is_mapped = |simulation: &mut Simulation, address| {
+        call(simulation, |memory, settings, _| memory.is_mapped(settings, address))
+    };
+    assert_eq!((access(&mut simulation, base), is_mapped(&mut simulation, base)), (Ok(3), Ok(true)));
+    unmap(&mut simulation, base, GRANULE).unwrap();
+    assert_eq!(
+        (access(&mut simulation, base), is_mapped(&mut simulation, base)),
+        (Err(Code::INVALID_VALUE), Ok(false))
+    );
+    simulation.settings.set("access_everywhere", 0, 1).unwrap();
+    simulation.settings.set("refuses_unmapped", 0, 1).unwrap();
+    assert_eq!((access(&mut simulation, base), is_mapped(&mut simulation, base)), (Ok(0), Err(Code::INVALID_VALUE)));
+    map(&mut simulation, base, GRANULE, handles[0]).unwrap();
+    end(&mut simulation, base, &handles);
+}

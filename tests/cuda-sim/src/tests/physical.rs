@@ -135,3 +135,19 @@ fn a_handle_whose_memory_only_a_mapping_keeps_is_dead() {
     assert!(only_violation(&simulation).ends_with("is no live handle"));
     unmap(&mut simulation, base, GRANULE).unwrap();
 }
+
+#[test]
+fn whether_the_number_of_a_handle_comes_again_is_a_setting() {
+    let mut simulation = ready();
+    let again = |simulation: &mut Simulation| {
+        let first = create(simulation, 0, GRANULE).unwrap();
+        release(simulation, first).unwrap();
+        let next = create(simulation, 0, GRANULE).unwrap();
+        release(simulation, next).unwrap();
+        first == next
+    };
+    assert!(!again(&mut simulation));
+    simulation.settings.set("handles_again", 0, 1).unwrap();
+    assert!(again(&mut simulation));
+    assert_clean(&simulation);
+}

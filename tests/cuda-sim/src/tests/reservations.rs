@@ -81,3 +81,17 @@ fn addresses_are_freed_only_when_all_is_unmapped() {
     end(&mut simulation, base, &handles);
     assert!(simulation.memory.is_empty());
 }
+
+#[test]
+fn an_alignment_above_a_bound_need_not_be_honoured() {
+    let mut simulation = ready();
+    simulation.settings.set("honoured_alignment", 0, 4 * GRANULE).unwrap();
+    let reserve = |simulation: &mut Simulation, align| {
+        call(simulation, |memory, settings, _| memory.reserve(settings, GRANULE, align, 0, 0)).unwrap()
+    };
+    assert!(reserve(&mut simulation, 4 * GRANULE).is_multiple_of(4 * GRANULE));
+    let base = reserve(&mut simulation, 8 * GRANULE);
+    assert!(base.is_multiple_of(4 * GRANULE) && !base.is_multiple_of(8 * GRANULE), "{base:#x}");
+    free_addresses(&mut simulation, base, GRANULE).unwrap();
+    assert_eq!(simulation.memory.violations, [""; 0]);
+}
