@@ -23,6 +23,7 @@ pub mod child;
 pub mod conformance;
 pub mod contents;
 pub mod cuda;
+pub mod descriptors;
 pub mod fault;
 pub mod fork;
 pub mod log;

@@ -3,7 +3,7 @@
 #![expect(unsafe_code, reason = "owns a retain of a context, and makes it current")]
 
 use crate::error::Fault;
-use crate::sys::{Calls, NON_BLOCKING, Opaque, RELAXED};
+use crate::sys::{COMPUTE_MODE, Calls, NON_BLOCKING, Opaque, PROHIBITED, RELAXED};
 use crate::troubles;
 use std::cell::Cell;
 use std::ffi::{c_int, c_uint, c_void};
@@ -73,7 +73,7 @@ impl Context {
             return Ok(context);
         }
         let device = calls.device(ordinal)?;
-        let retained = Retained { calls, device, raw: calls.retain_context(device)? };
+        let retained = Retained { calls, device, raw: retain(calls, device)? };
         let context = Arc::new(Self { ordinal, streams: retained.make_streams()?, retained });
         known.push(Arc::downgrade(&context));
         Ok(context)
@@ -121,6 +121,12 @@ impl Drop for Context {
             troubles::count_drop_failed();
         }
     }
+}
+
+/// Retains the primary context of a device. One whose compute mode is prohibited was seen to get 999 for that.
+fn retain(calls: &Calls, device: c_int) -> Result<NonNull<c_void>, Fault> {
+    let is_prohibited = || calls.attribute(COMPUTE_MODE, device) == Ok(PROHIBITED);
+    calls.retain_context(device).map_err(|fault| if is_prohibited() { fault.of_prohibited_device() } else { fault })
 }
 
 impl Retained {

@@ -1,7 +1,8 @@
 //! The driver, found and initialised: [`Driver::open`], and the devices that it shows.
 
+use crate::code;
 use crate::device::Device;
-use crate::error::{Fault, code};
+use crate::error::Fault;
 use crate::library;
 use crate::sys::Calls;
 use leasehold_plugin_api::{BackingError, ErrorKind};
@@ -100,39 +101,19 @@ impl Driver {
     /// the device.
     pub fn device(&self, ordinal: u32) -> Result<Device, BackingError> {
         self.check_ordinal(ordinal)?;
-        Device::open(self.calls, ordinal).map_err(|fault| {
-            let kind = match fault.code {
-                code::DEVICE_UNAVAILABLE => ErrorKind::Unavailable,
-                _ => fault.kind(),
-            };
-            let advice = "see nvidia-smi for its state (compute mode, memory, errors)";
-            fault.into_error_of(kind, format!("device {ordinal} can't be used"), advice)
-        })
+        Device::open(self.calls, ordinal)
+            .map_err(|fault| fault.into_error(format!("device {ordinal} can't be used"), fault.advice()))
     }
 }
 
 /// Why the driver can't be used, and what to do.
 fn refusal(calls: &Calls, fault: Fault) -> BackingError {
-    let advice = match fault.code {
-        code::NO_DEVICE => {
-            "it shows no device: check nvidia-smi and CUDA_VISIBLE_DEVICES, and in a container pass the devices through"
-                .to_owned()
-        }
-        code::STUB_LIBRARY => {
-            "the library is the toolkit's stub, which only serves to link: take its folder (…/lib64/stubs) out of \
-             LD_LIBRARY_PATH, name the driver's libcuda.so.1 (option `driver`), or install it"
-                .to_owned()
-        }
-        code::SYSTEM_DRIVER_MISMATCH => {
-            "libcuda.so and the kernel's module are of different versions: reboot, or reload the module".to_owned()
-        }
-        code::COMPAT_NOT_SUPPORTED_ON_DEVICE => {
-            "the compatibility libcuda.so doesn't support this device: take it out of LD_LIBRARY_PATH".to_owned()
-        }
-        _ => "check nvidia-smi and the kernel's log".to_owned(),
-    };
     let version =
         calls.version().map_or_else(|_| String::new(), |version| format!(" of CUDA {}", library::dotted(version)));
     let what = format!("the CUDA driver{version} can't be used");
+    let advice = match fault.code {
+        code::UNKNOWN => "check nvidia-smi and the kernel's log",
+        _ => fault.advice(),
+    };
     fault.into_error_of(ErrorKind::Unavailable, what, advice)
 }

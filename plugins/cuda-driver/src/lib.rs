@@ -32,6 +32,7 @@
 //! Everything may be used from any thread; nothing panics. Waiting happens in the functions that say so, in
 //! copies and fills, and where the driver frees a plain allocation.
 
+mod code;
 mod context;
 mod device;
 mod device_memory;
@@ -39,6 +40,7 @@ mod driver;
 mod error;
 mod library;
 mod physical;
+mod process;
 mod properties;
 mod read_only;
 mod reservation;

@@ -1,7 +1,8 @@
 //! Whether a device can be given memory to read alone: asked by doing it, since no attribute tells.
 
+use crate::code;
 use crate::device::Device;
-use crate::error::{Fault, code};
+use crate::error::Fault;
 use crate::physical::PhysicalHandle;
 use crate::properties::{Access, Grant, Properties};
 use crate::reservation::Reservation;

@@ -7,8 +7,11 @@ use leasehold::{
 };
 use leasehold_plugin_api::{Backing, BackingError, HostServices};
 use leasehold_tests::blocks::{self, chain};
+use leasehold_tests::child::in_child;
 use leasehold_tests::cuda::{Lasting, Simulator};
+use leasehold_tests::descriptors::limit_descriptors;
 use leasehold_tests::fault::linked_in;
+use leasehold_tests::victim::Victim;
 use std::sync::{Arc, Mutex};
 
 /// Units that the device has; the budget has many more.
@@ -153,5 +156,29 @@ fn a_pool_parks_no_more_than_its_bound_after_a_growth_that_failed_though_somebod
     assert_eq!(used(&host), 4 * UNIT, "and those and two of the victim's are too many to park");
     assert_eq!(taken(&simulator), 4);
     drop((registered, grows, pool, host));
+    simulator.finish();
+}
+
+/// Evicting would free memory, of which there is enough.
+#[test]
+fn nobody_is_asked_for_room_where_descriptors_run_out() {
+    if !in_child("short_of_memory::nobody_is_asked_for_room_where_descriptors_run_out", &[]) {
+        return;
+    }
+    let (simulator, host, [vmm, pool]) = device();
+    simulator.set("descriptors", 1);
+    for backing in [&vmm, &pool] {
+        let (mut victim, mut grows) = (buffer(&host, backing), buffer(&host, backing));
+        victim.grow_to(2 * UNIT).unwrap();
+        let victim = Victim::register(&host, DEVICE, victim);
+        limit_descriptors(2);
+        let error = grows.grow_to(4 * UNIT).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Backing, "{error}");
+        assert!(error.to_string().contains("no file descriptor left") && !error.is_exhausted(), "{error}");
+        assert_eq!((victim.len(), grows.committed()), (2 * UNIT, 0), "{error}");
+        limit_descriptors(256);
+        grows.grow_to(4 * UNIT).unwrap();
+    }
+    drop((vmm, pool, host));
     simulator.finish();
 }

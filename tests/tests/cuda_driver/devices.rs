@@ -65,11 +65,23 @@ fn a_context_is_retained_once_and_released_with_its_last_user() {
 fn a_context_that_can_not_be_made_is_told_with_its_kind() {
     let simulator = Simulator::start();
     let driver = open(&simulator);
-    for (code, kind) in [(2, ErrorKind::OutOfMemory), (46, ErrorKind::Unavailable), (999, ErrorKind::DeviceLost)] {
+    let refusals = [
+        (2, ErrorKind::OutOfMemory, "free memory of the device"),
+        (46, ErrorKind::Unavailable, "another process has the device to itself"),
+        (802, ErrorKind::Unavailable, "fabric manager"),
+        (810, ErrorKind::DeviceLost, "the MPS server ended"),
+        (999, ErrorKind::Unavailable, "nvidia-smi -q"),
+    ];
+    for (code, kind, words) in refusals {
         simulator.plan("cuDevicePrimaryCtxRetain", 1, Lasting::Once, code);
         let error = driver.device(0).unwrap_err();
         assert_eq!((error.kind(), error.native_code()), (kind, Some(i64::from(code))));
+        assert!(error.message().contains(words), "{error}");
     }
+    simulator.set("compute_mode", 2);
+    let error = driver.device(0).unwrap_err();
+    assert_eq!((error.kind(), error.native_code()), (ErrorKind::Unavailable, Some(999)));
+    assert!(error.message().contains("(999), since the device's compute mode is prohibited; have it allow"), "{error}");
     simulator.finish();
 }
 

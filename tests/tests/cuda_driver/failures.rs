@@ -176,3 +176,27 @@ fn a_context_whose_streams_can_not_be_made_is_released() {
     }
     simulator.finish();
 }
+
+/// Seen elsewhere: handles took descriptors, and the driver said "out of memory" when the process had none left.
+#[test]
+fn no_descriptor_left_is_told_from_no_memory_left() {
+    if !in_child("failures::no_descriptor_left_is_told_from_no_memory_left", &[]) {
+        return;
+    }
+    let simulator = Simulator::start();
+    simulator.set("descriptors", 1);
+    let device = device(&simulator, 0);
+    let first = memory(&device, 1);
+    limit_descriptors(0);
+    let fault = device.create(Properties::of_device(0), GRANULE).unwrap_err();
+    assert_eq!((fault.call, fault.code, fault.kind()), ("cuMemCreate", 2, ErrorKind::Internal));
+    assert!(fault.to_string().ends_with("(2), since this process has no file descriptor left"), "{fault}");
+    assert!(fault.advice().contains("ulimit -n"), "{}", fault.advice());
+    limit_descriptors(64);
+    simulator.limit_memory(0, GRANULE);
+    let fault = device.create(Properties::of_device(0), GRANULE).unwrap_err();
+    assert_eq!((fault.code, fault.kind()), (2, ErrorKind::OutOfMemory), "there are descriptors");
+    first.close().unwrap();
+    drop(device);
+    simulator.finish();
+}

@@ -161,7 +161,15 @@ fn a_driver_without_devices_is_unavailable() {
 #[test]
 fn what_initialising_answers_comes_with_advice() {
     let simulator = Simulator::start();
-    let advice = [(34, "stub"), (803, "reboot"), (804, "compatibility"), (999, "nvidia-smi"), (3, "nvidia-smi")];
+    let advice = [
+        (3, "forked after CUDA was initialised"),
+        (34, "stub"),
+        (802, "fabric manager"),
+        (803, "reboot"),
+        (804, "compatibility"),
+        (810, "MPS server ended"),
+        (999, "nvidia-smi"),
+    ];
     for (code, word) in advice {
         simulator.plan("cuInit", 1, Lasting::Once, code);
         let outcome = Driver::open(Some(&Simulator::path()));

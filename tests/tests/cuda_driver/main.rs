@@ -11,6 +11,7 @@ use leasehold_cuda_driver::{
 use leasehold_plugin_api::ErrorKind;
 use leasehold_tests::child::in_child;
 use leasehold_tests::cuda::{Lasting, Simulator, Touch};
+use leasehold_tests::descriptors::limit_descriptors;
 
 const GRANULE: u64 = 2 << 20;
 

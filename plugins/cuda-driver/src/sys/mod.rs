@@ -30,6 +30,12 @@ pub(crate) type Opaque = *mut c_void;
 /// `CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED`.
 pub(crate) const VIRTUAL_MEMORY_SUPPORTED: c_int = 102;
 
+/// `CU_DEVICE_ATTRIBUTE_COMPUTE_MODE`.
+pub(crate) const COMPUTE_MODE: c_int = 20;
+
+/// `CU_COMPUTEMODE_PROHIBITED`: no process may make a context.
+pub(crate) const PROHIBITED: c_int = 2;
+
 /// `CU_STREAM_NON_BLOCKING`: neither waits for the default stream nor is waited for by it.
 pub(crate) const NON_BLOCKING: c_uint = 1;
 
@@ -38,7 +44,7 @@ pub(crate) const RELAXED: c_uint = 2;
 
 /// A code as the outcome of a call.
 fn outcome(call: &'static str, code: c_uint) -> Result<(), Fault> {
-    if code == 0 { Ok(()) } else { Err(Fault::new(call, code)) }
+    if code == 0 { Ok(()) } else { Err(Fault::of_call(call, code)) }
 }
 
 /// A size that this machine can't name is more than there is.

@@ -6,7 +6,9 @@
 
 use super::table::{Calls, named};
 use super::{Opaque, length, outcome, raw, wide};
-use crate::error::{Fault, code};
+use crate::code;
+use crate::error::Fault;
+use crate::process;
 use leasehold_plugin_api::Address;
 use std::ffi::{c_int, c_uint, c_void};
 use std::ptr::NonNull;
@@ -19,7 +21,9 @@ impl Calls {
 
     pub(crate) fn init(&self) -> Result<(), Fault> {
         // SAFETY: the function (1, 2), with the only flags that there are.
-        outcome(named::init, unsafe { (self.init)(0) })
+        outcome(named::init, unsafe { (self.init)(0) })?;
+        process::note_initialised();
+        Ok(())
     }
 
     /// 1000 × major + 10 × minor.
