@@ -100,8 +100,9 @@ impl Device {
         })
     }
 
-    /// Takes address space: a multiple of the minimum granularity, at a multiple of `align`, a power of two. Both are checked by
-    /// the caller; 2⁴⁷ and more is refused without asking the driver.
+    /// Takes address space: a multiple of the minimum granularity, at a multiple of `align`, a power of two and no less than
+    /// that granularity. Both are checked by the caller; 2⁴⁷ and more is refused without asking the driver. Where the driver
+    /// does not honour the alignment, `align` bytes more are reserved, and the aligned part of them is used.
     ///
     /// # Errors
     ///

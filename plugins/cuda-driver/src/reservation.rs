@@ -3,6 +3,11 @@
 //!
 //! In: offsets and sizes in bytes. Out: the base address, and a [`Fault`] where the driver refuses. Offsets that leave
 //! the reservation answer `CUDA_ERROR_INVALID_VALUE`; nothing panics. It doesn't know what is mapped: its owner does.
+//!
+//! ```text
+//! reserved   ├──────────────────────────────┤   what the driver gave, and what is given back
+//! its own         ├───────────────┤             from the first multiple of the alignment on
+//! ```
 #![expect(unsafe_code, reason = "owns the addresses that it maps, unmaps and frees")]
 
 use crate::device::Device;
@@ -17,9 +22,11 @@ use leasehold_plugin_api::Address;
 #[derive(Debug)]
 pub struct Reservation {
     device: Device,
-    /// Invariant 1: until `ended`, `base` and `bytes` are what `cuMemAddressReserve` answered for this value alone.
+    /// Invariant 1: until `ended`, base and size are what `cuMemAddressReserve` answered for this value alone.
+    reserved: (Address, u64),
+    /// Invariant 2: `base .. base + bytes` lies within what is reserved.
     base: Address,
-    /// See invariant 1.
+    /// See invariant 2.
     bytes: u64,
     ended: bool,
 }
@@ -33,8 +40,30 @@ impl Reservation {
             // What the driver answers to that isn't documented.
             return Err(Fault::out_of_memory("cuMemAddressReserve"));
         }
+        let first = Self::ask(device, bytes, align)?;
+        if first.base.is_aligned_to(align) {
+            return Ok(first);
+        }
+        first.close().map_err(|(_, fault)| fault)?;
+        let wide = bytes.saturating_add(align);
+        if wide >= ADDRESSES {
+            return Err(Fault::out_of_memory("cuMemAddressReserve"));
+        }
+        Self::ask(device, wide, align)?.cut(bytes, align)
+    }
+
+    /// One reservation, aligned or not: the alignment is a request, CUDA Driver API, `cuMemAddressReserve`.
+    fn ask(device: &Device, bytes: u64, align: u64) -> Result<Self, Fault> {
         let base = device.run(|calls| calls.reserve(bytes, align))?;
-        Ok(Self { device: device.clone(), base, bytes, ended: false })
+        Ok(Self { device: device.clone(), reserved: (base, bytes), base, bytes, ended: false })
+    }
+
+    /// Has that many bytes of it for its own, from the first multiple of `align` on.
+    fn cut(mut self, bytes: u64, align: u64) -> Result<Self, Fault> {
+        let skipped = self.base.get().wrapping_neg() & align.wrapping_sub(1);
+        self.base = self.part("cuMemAddressReserve", skipped, bytes)?;
+        self.bytes = bytes;
+        Ok(self)
     }
 
     /// Where it begins.
@@ -72,7 +101,7 @@ impl Reservation {
     /// `CUDA_ERROR_INVALID_VALUE` for a part that doesn't lie within it.
     pub fn span(&self, offset: u64, bytes: u64) -> Result<Span<'_>, Fault> {
         let base = self.part("cuMemcpy", offset, bytes)?;
-        // SAFETY: within the reservation (1), whose addresses are the device's, and nobody else's while it is borrowed.
+        // SAFETY: within the reservation (1, 2), whose addresses are the device's, and nobody else's while it is borrowed.
         Ok(unsafe { Span::new(&self.device, base, bytes) })
     }
 
@@ -83,7 +112,7 @@ impl Reservation {
     /// What the driver answers; then nothing is mapped.
     pub fn map(&self, offset: u64, memory: &PhysicalHandle) -> Result<(), Fault> {
         let base = self.part("cuMemMap", offset, memory.bytes())?;
-        // SAFETY: within the reservation (1); the handle is live, since its value is.
+        // SAFETY: within the reservation (1, 2); the handle is live, since its value is.
         self.device.run(|calls| unsafe { calls.map(base, memory.bytes(), memory.raw()) })
     }
 
@@ -98,7 +127,7 @@ impl Reservation {
     /// What the driver answers.
     pub fn unmap(&self, offset: u64, bytes: u64) -> Result<(), Fault> {
         let base = self.part("cuMemUnmap", offset, bytes)?;
-        // SAFETY: within the reservation (1).
+        // SAFETY: within the reservation (1, 2).
         self.device.run(|calls| unsafe { calls.unmap(base, bytes) })
     }
 
@@ -113,7 +142,7 @@ impl Reservation {
     pub fn set_access(&self, offset: u64, bytes: u64, grants: &[Grant]) -> Result<(), Fault> {
         let base = self.part("cuMemSetAccess", offset, bytes)?;
         let descriptions: Vec<_> = grants.iter().map(|grant| grant.raw()).collect();
-        // SAFETY: within the reservation (1).
+        // SAFETY: within the reservation (1, 2).
         self.device.run(|calls| unsafe { calls.set_access(base, bytes, &descriptions) })
     }
 
@@ -150,8 +179,9 @@ impl Reservation {
     }
 
     fn free(&self) -> Result<(), Fault> {
+        let (base, bytes) = self.reserved;
         // SAFETY: the reservation is this value's (1), by the checks in `close` and drop, and no span borrows it.
-        self.device.run(|calls| unsafe { calls.free_addresses(self.base, self.bytes) })
+        self.device.run(|calls| unsafe { calls.free_addresses(base, bytes) })
     }
 }
 

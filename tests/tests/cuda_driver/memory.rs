@@ -151,3 +151,43 @@ fn two_devices_have_memory_of_their_own_and_access_apart() {
     drop((owner, peer));
     simulator.finish();
 }
+
+/// The documentation calls an alignment a request.
+#[test]
+fn a_reservation_is_aligned_though_the_driver_is_not() {
+    let simulator = Simulator::start();
+    let device = device(&simulator, 0);
+    simulator.set("honoured_alignment", 2 * GRANULE);
+    for align in [GRANULE, 2 * GRANULE, 4 * GRANULE, 32 * GRANULE] {
+        let space = device.reserve(3 * GRANULE, align).unwrap();
+        assert!(space.base().is_aligned_to(align), "{align}: {space:?}");
+        assert_eq!(space.bytes(), 3 * GRANULE);
+        let memory = memory(&device, 3);
+        space.map(0, &memory).unwrap();
+        space.set_access(0, space.bytes(), &[grant(&device, Access::ReadWrite)]).unwrap();
+        space.span(2 * GRANULE, GRANULE).unwrap().fill(1).unwrap();
+        assert_eq!(space.unmap(GRANULE, 3 * GRANULE).unwrap_err(), Fault::new("cuMemUnmap", 1), "beyond its end");
+        end(space, memory);
+        assert_eq!(simulator.counts().reservations, 0, "{align}: what was reserved is freed, whole");
+    }
+    drop(device);
+    simulator.finish();
+}
+
+#[test]
+fn a_reservation_that_can_not_be_aligned_leaves_nothing() {
+    let simulator = Simulator::start();
+    let device = device(&simulator, 0);
+    simulator.set("honoured_alignment", GRANULE);
+    for (function, nth) in [("cuMemAddressReserve", 1), ("cuMemAddressReserve", 2), ("cuMemAddressFree", 1)] {
+        simulator.plan(function, nth, Lasting::Once, 2);
+        let fault = device.reserve(GRANULE, 2 * GRANULE).unwrap_err();
+        assert_eq!((fault.call, fault.code), (function, 2), "{nth}");
+        assert_eq!(simulator.counts().reservations, 0, "{function}, {nth}");
+    }
+    simulator.set("address_space", 3 * GRANULE - 1);
+    let fault = device.reserve(GRANULE, 2 * GRANULE).unwrap_err();
+    assert_eq!(fault.kind(), ErrorKind::AddressSpaceExhausted, "one granule would fit, and three do not");
+    drop(device);
+    simulator.finish();
+}
