@@ -146,11 +146,12 @@ impl Reservation {
         self.device.run(|calls| unsafe { calls.set_access(base, bytes, &descriptions) })
     }
 
-    /// What a device may do at an offset, where something is mapped.
+    /// What a device may do at an offset, where something is mapped. Of what is not no documentation says what this reports:
+    /// ask [`is_mapped`](Self::is_mapped).
     ///
     /// # Errors
     ///
-    /// What the driver answers, for an offset where nothing is mapped above all.
+    /// What the driver answers.
     pub fn access(&self, offset: u64, ordinal: u32) -> Result<Option<Access>, Fault> {
         let address = self.part("cuMemGetAccess", offset, 1)?;
         let location = properties::device(ordinal);
@@ -159,6 +160,22 @@ impl Reservation {
             1 => Ok(Some(Access::ReadOnly)),
             3 => Ok(Some(Access::ReadWrite)),
             _ => Ok(None),
+        }
+    }
+
+    /// Whether anything is mapped at an offset.
+    ///
+    /// # Errors
+    ///
+    /// What the driver answers: then nobody can tell.
+    pub fn is_mapped(&self, offset: u64) -> Result<bool, Fault> {
+        const CALL: &str = "cuPointerGetAttribute";
+        let address = self.part(CALL, offset, 1)?;
+        // An address of ours is refused only where it is none of an allocation. That goes for this call alone: where the
+        // context could not be made current it was not made.
+        match self.device.run(|calls| calls.is_mapped(address)) {
+            Err(fault) if fault.call == CALL && fault.is_invalid_value() => Ok(false),
+            told => told,
         }
     }
 

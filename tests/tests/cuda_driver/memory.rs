@@ -191,3 +191,29 @@ fn a_reservation_that_can_not_be_aligned_leaves_nothing() {
     drop(device);
     simulator.finish();
 }
+
+/// What `cuMemGetAccess` reports where nothing is mapped is not documented.
+#[test]
+fn mapped_or_not_is_told_for_every_manner_of_drivers() {
+    let simulator = Simulator::start();
+    let device = device(&simulator, 0);
+    for (everywhere, refuses) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
+        simulator.set("access_everywhere", everywhere);
+        simulator.set("refuses_unmapped", refuses);
+        let (space, memory) = (device.reserve(2 * GRANULE, GRANULE).unwrap(), memory(&device, 1));
+        space.map(GRANULE, &memory).unwrap();
+        let told = [0, GRANULE, 2 * GRANULE - 1].map(|offset| space.is_mapped(offset));
+        assert_eq!(told, [Ok(false), Ok(true), Ok(true)], "without any access");
+        assert_eq!(simulator.books().handles[0].references, 1, "asking holds nothing");
+        space.unmap(GRANULE, GRANULE).unwrap();
+        assert_eq!(space.is_mapped(GRANULE), Ok(false));
+        memory.close().unwrap();
+        for (function, code) in [("cuPointerGetAttribute", 999), ("cuCtxSetCurrent", 1), ("cuCtxGetCurrent", 1)] {
+            simulator.plan(function, 1, Lasting::Once, code);
+            assert_eq!(space.is_mapped(GRANULE).map_err(|fault| fault.code), Err(code), "{function}: it is in doubt");
+        }
+        space.close().unwrap();
+    }
+    drop(device);
+    simulator.finish();
+}

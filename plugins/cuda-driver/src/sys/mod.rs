@@ -36,6 +36,10 @@ pub(crate) const COMPUTE_MODE: c_int = 20;
 /// `CU_COMPUTEMODE_PROHIBITED`: no process may make a context.
 pub(crate) const PROHIBITED: c_int = 2;
 
+/// `CU_POINTER_ATTRIBUTE_MAPPED`: "a boolean that indicates if this pointer is in a valid address range that is mapped to a
+/// backing allocation".
+pub(crate) const MAPPED: c_int = 13;
+
 /// `CU_STREAM_NON_BLOCKING`: neither waits for the default stream nor is waited for by it.
 pub(crate) const NON_BLOCKING: c_uint = 1;
 

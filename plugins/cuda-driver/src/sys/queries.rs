@@ -5,7 +5,7 @@
 #![expect(unsafe_code, reason = "calls the driver's functions")]
 
 use super::table::{Calls, named};
-use super::{Opaque, length, outcome, raw, wide};
+use super::{MAPPED, Opaque, length, outcome, raw, wide};
 use crate::code;
 use crate::error::Fault;
 use crate::process;
@@ -139,6 +139,16 @@ impl Calls {
         // SAFETY: the function (1, 2), with an out-parameter and a location that live; it looks the address up.
         outcome(named::access, unsafe { (self.access)(&raw mut flags, &raw const *location, address.get()) })?;
         Ok(flags)
+    }
+
+    /// Whether an address is in a range that is mapped to memory.
+    pub(crate) fn is_mapped(&self, address: Address) -> Result<bool, Fault> {
+        // How many bytes a boolean has is not documented: no more than these.
+        let mut value = 0_u64;
+        let data = (&raw mut value).cast();
+        // SAFETY: the function (1, 2), with room for the attribute that lives; it looks the address up.
+        outcome(named::pointer_attribute, unsafe { (self.pointer_attribute)(data, MAPPED, address.get()) })?;
+        Ok(value != 0)
     }
 
     pub(crate) fn allocate(&self, bytes: u64) -> Result<Address, Fault> {

@@ -3,7 +3,7 @@
 
 use super::{Opaque, raw};
 use libloading::Library;
-use std::ffi::{c_int, c_uchar, c_uint, c_ulonglong};
+use std::ffi::{c_int, c_uchar, c_uint, c_ulonglong, c_void};
 
 /// Declares the table of functions: field, name as documented, symbol, parameters.
 macro_rules! calls {
@@ -88,6 +88,7 @@ calls! {
     unmap: "cuMemUnmap", cuMemUnmap, (c_ulonglong, usize);
     set_access: "cuMemSetAccess", cuMemSetAccess, (c_ulonglong, usize, *const raw::CUmemAccessDesc, usize);
     access: "cuMemGetAccess", cuMemGetAccess, (*mut c_ulonglong, *const raw::CUmemLocation, c_ulonglong);
+    pointer_attribute: "cuPointerGetAttribute", cuPointerGetAttribute, (*mut c_void, c_int, c_ulonglong);
     allocate: "cuMemAlloc", cuMemAlloc_v2, (*mut c_ulonglong, usize);
     free: "cuMemFree", cuMemFree_v2, (c_ulonglong);
     copy_in: "cuMemcpyHtoDAsync", cuMemcpyHtoDAsync_v2, (c_ulonglong, *const u8, usize, Opaque);
@@ -140,7 +141,7 @@ mod tests {
     #[test]
     fn each_function_has_the_parameters_that_the_bindings_declare() {
         let all = sizes();
-        assert_eq!(all.len(), 33);
+        assert_eq!(all.len(), 34);
         for (symbol, ours, bound) in all {
             assert_eq!(ours, bound, "{symbol}");
         }

@@ -66,22 +66,17 @@ pub(super) fn unmap(space: &Reservation, granule: u64, run: &Range<u64>) -> Resu
     if left.is_empty() { Ok(()) } else { Err(Stuck { fault, gone: runs(gone), left: runs(left), unsure }) }
 }
 
-/// Whether nothing is mapped at an offset any more. Of what is mapped the driver tells the access, even where there is none;
-/// of what is not it refuses the address, and so it does when that is to be unmapped. Only those two calls tell: where the
-/// context could not be made current they were not even made.
+/// Whether nothing is mapped at an offset any more, by the two calls that can tell: the driver says that nothing is mapped
+/// there, and refuses the address where that is to be unmapped. Only that call's own refusal counts: where the context could
+/// not be made current it was not even made.
 fn is_gone(space: &Reservation, offset: u64, unmap: impl FnOnce() -> Result<(), Fault>) -> Result<bool, Fault> {
-    let Err(fault) = space.access(offset, space.device().ordinal()) else { return Ok(false) };
-    if !refuses_address(fault, "cuMemGetAccess") {
-        return Err(fault);
+    if space.is_mapped(offset)? {
+        return Ok(false);
     }
     match unmap() {
-        Err(fault) if !refuses_address(fault, "cuMemUnmap") => Err(fault),
+        Err(fault) if fault.call != "cuMemUnmap" || !fault.is_invalid_value() => Err(fault),
         _ => Ok(true),
     }
-}
-
-fn refuses_address(fault: Fault, call: &str) -> bool {
-    fault.call == call && fault.is_invalid_value()
 }
 
 /// The runs of granules that are named from the last to the first.

@@ -135,7 +135,7 @@ fn a_shrink_that_stops_half_way_leaves_no_hole_in_what_is_committed() {
         set.fill(0, 0, 8 * UNIT, 5).unwrap();
         simulator.plan_halfway("cuMemUnmap", 1, Lasting::ForEver, 400);
         if !tells {
-            simulator.plan("cuMemGetAccess", 1, Lasting::ForEver, 400);
+            simulator.plan("cuPointerGetAttribute", 1, Lasting::ForEver, 400);
         }
         set.shrink_to(2 * UNIT).unwrap_err();
         simulator.heal();
@@ -215,5 +215,28 @@ fn what_could_not_be_undone_of_a_refused_allocation_or_prefix_is_told_with_its_c
     }
     assert_eq!(host.reap().remaining, 0);
     drop((backing, host));
+    simulator.finish();
+}
+
+/// The access of an unmapped address was believed, so what was gone stayed charged for ever.
+#[test]
+fn what_is_gone_is_told_for_every_manner_of_drivers() {
+    let simulator = start();
+    for (name, everywhere, refuses) in
+        [("cuda-vmm", 0, 0), ("cuda-pool", 0, 1), ("cuda-vmm", 1, 0), ("cuda-pool", 1, 1)]
+    {
+        simulator.set("access_everywhere", everywhere);
+        simulator.set("refuses_unmapped", refuses);
+        simulator.set("handles_again", 1);
+        let (host, backing) = host(name, &[("park", "0")][..usize::from(name == "cuda-pool")]);
+        let mut set = host.buffer_set(&backing, 1, &BufferSpec::new(8 * UNIT)).unwrap();
+        set.grow_to(8 * UNIT).unwrap();
+        simulator.plan_halfway("cuMemUnmap", 1, Lasting::ForEver, 400);
+        set.close().unwrap_err();
+        assert_eq!((used(&host), simulator.counts().mappings), (4 * UNIT, 4), "{name}, {everywhere}, {refuses}");
+        simulator.heal();
+        assert_eq!(host.reap().remaining, 0, "{name}");
+        assert_eq!((used(&host), simulator.counts().bytes), (0, 0), "{name}");
+    }
     simulator.finish();
 }
