@@ -16,7 +16,7 @@ use crate::plugins::library;
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW, Symbol};
 use std::ffi::{CString, c_char};
 use std::mem::ManuallyDrop;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use turn::Turn;
 
 /// The simulated driver of this process, for one test at a time.
@@ -56,6 +56,17 @@ impl Simulator {
     #[must_use]
     pub fn path() -> PathBuf {
         library("leasehold_cuda_sim")
+    }
+
+    /// Opens a copy of it for ever, as a program does that is linked with the driver.
+    ///
+    /// # Panics
+    ///
+    /// Where it can't be opened.
+    pub fn load(copy: &Path) {
+        // SAFETY: as in `start`.
+        let library = unsafe { Library::open(Some(copy), RTLD_NOW | RTLD_LOCAL) }.expect("the copy opens");
+        let _ = ManuallyDrop::new(library);
     }
 
     /// Waits for its turn, makes the simulator the driver of this process, and starts it over: two devices of 256 MiB

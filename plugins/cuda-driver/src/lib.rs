@@ -11,10 +11,10 @@
 //! In: plain values. Out: a [`Fault`] where the driver refuses, which names the call and its code; [`Driver::open`] and
 //! [`Driver::device`] answer the host's own errors, of kind `Unavailable` where the driver or a device isn't here.
 //!
-//! The driver is found at run time, at the path that is named or through cudarc's loader, and everything builds without it.
-//! cudarc's functions panic where the library or a symbol is missing, and answer an enumeration that an unknown code makes
-//! undefined; so only its loader and its plain structs are used, after asking, and each function is called through a pointer
-//! that answers a number.
+//! The driver is found at run time, at the path that is named or by its names, and everything builds without it. cudarc's
+//! functions panic where the library or a symbol is missing, and answer an enumeration that an unknown code makes undefined,
+//! and its loader takes a toolkit's stub before the driver; so only its plain structs are used, and each function is called
+//! through a pointer that answers a number.
 //!
 //! **Contexts.** Each device's primary context is retained once for this library in the process, and released when the
 //! last value that needs it is gone. Every call makes it current on the calling thread and puts back what was current

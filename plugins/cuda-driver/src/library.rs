@@ -1,14 +1,16 @@
-//! Finds the driver's library and its functions: a path or nothing in, the table of functions out, or the refusal that
-//! says what was tried and what to install. Nothing is initialised here.
+//! Finds the driver's library and its functions: a path or nothing in, candidates with the table of functions out, or the
+//! refusal that says what was tried and what to install. Nothing is initialised here.
+//!
+//! Without a path these are the candidates, in order: what is loaded under one of the driver's names, then what the dynamic
+//! linker finds by them. `libcuda.so.1` is the driver's own name; `libcuda.so` is that of the development files, and in a
+//! toolkit of a stub, which serves to link and fails in `cuInit`. So the caller initialises one candidate after the other, and
+//! keeps the first that is no stub. What it does not keep is closed again, so that it doesn't take the driver's name.
 //!
 //! A library at a path is used itself, through the handle that it was opened by. It has to be what the process finds by one
-//! of the driver's two names (its `SONAME`): an engine that looks for the driver must come to the same one. Without a path
-//! cudarc's loader takes the first of its names that opens, and keeps it: `libcuda.so` before `libcuda.so.1`, wherever they
-//! are.
+//! of the driver's names (its `SONAME`): an engine that looks for the driver must come to the same one.
 #![expect(unsafe_code, reason = "opens a library and looks its functions up")]
 
 use crate::sys::Calls;
-use cudarc::driver::sys as loader;
 use leasehold_plugin_api::{BackingError, ErrorKind};
 use libloading::Library;
 use libloading::os::unix;
@@ -24,22 +26,116 @@ const INSTALL: &str =
 /// not come between a program and its driver.
 const FLAGS: i32 = unix::RTLD_NOW | unix::RTLD_LOCAL;
 
-/// The names by which programs look for the driver: the first is that of the development files, and of the toolkit's stub.
-const NAMES: [&str; 2] = ["libcuda.so", "libcuda.so.1"];
+/// The names by which programs look for the driver: its own first.
+const NAMES: [&str; 2] = ["libcuda.so.1", "libcuda.so"];
 
 /// `RTLD_NOLOAD` of the C libraries of Linux: what isn't loaded is not found, dlopen(3).
 const ONLY_WHAT_IS_LOADED: i32 = 4;
 
-/// The functions of the driver.
+/// A library with the driver's functions. It is closed unless it is kept.
+#[derive(Debug)]
+pub(crate) struct Candidate {
+    library: Library,
+    /// Invariant 1: of `library`, and used only while that is open.
+    calls: Calls,
+}
+
+impl Candidate {
+    /// Its functions, for as long as it is open.
+    pub(crate) fn calls(&self) -> &Calls {
+        &self.calls
+    }
+
+    /// Its functions, for ever: it is never closed.
+    pub(crate) fn keep(self) -> Calls {
+        let _ = ManuallyDrop::new(self.library);
+        self.calls
+    }
+
+    /// The file that it was loaded from, where the system tells.
+    pub(crate) fn path(&self) -> Option<String> {
+        let maps = std::fs::read_to_string("/proc/self/maps").ok()?;
+        file_at(&maps, self.calls.address())
+    }
+
+    /// # Errors
+    ///
+    /// The library, and the symbol that it lacks.
+    ///
+    /// # Safety
+    ///
+    /// What the library has under the names of the driver's functions are these functions.
+    unsafe fn of(library: Library) -> Result<Self, (Library, &'static str)> {
+        // SAFETY: the caller says so, and the library stays open for as long as the table is used (1).
+        match unsafe { Calls::find(&library) } {
+            Ok(calls) => Ok(Self { library, calls }),
+            Err(symbol) => Err((library, symbol)),
+        }
+    }
+}
+
+/// The file that is mapped at an address: proc(5), `/proc/pid/maps`.
+fn file_at(maps: &str, address: usize) -> Option<String> {
+    let holds = |line: &&str| {
+        let range = line.split(' ').next().and_then(|range| range.split_once('-'));
+        let parse = |text| usize::from_str_radix(text, 16).ok();
+        range.and_then(|(start, end)| Some((parse(start)?..parse(end)?).contains(&address))).unwrap_or(false)
+    };
+    let line = maps.lines().find(holds)?;
+    line.find('/').and_then(|at| line.get(at..)).map(str::to_owned)
+}
+
+/// The libraries that are to be tried, or why one is none, in order. Each is looked for when it is asked for.
+pub(crate) fn candidates() -> impl Iterator<Item = Result<Candidate, BackingError>> {
+    let ways = [FLAGS | ONLY_WHAT_IS_LOADED, FLAGS].into_iter();
+    ways.flat_map(|flags| NAMES.into_iter().filter_map(move |name| find_by_name(name, flags)))
+}
+
+/// The library of a name, where there is one.
+fn find_by_name(name: &str, flags: i32) -> Option<Result<Candidate, BackingError>> {
+    // SAFETY: opening a library of one of the driver's names runs the driver's initialisers, which is what is wanted.
+    let library = Library::from(unsafe { unix::Library::open(Some(name), flags) }.ok()?);
+    // SAFETY: a library of the driver's name has its functions behind their names.
+    let candidate = unsafe { Candidate::of(library) };
+    Some(candidate.map_err(|(library, symbol)| {
+        let version = version_of(&library);
+        unavailable(format!(
+            "the CUDA driver lacks the symbol {symbol}{version}: it is older than CUDA 11.0, or a stub; update the \
+             NVIDIA driver, or name its own libcuda.so.1 (option `driver`)"
+        ))
+    }))
+}
+
+/// The library at a path.
 ///
 /// # Errors
 ///
-/// [`Unavailable`](ErrorKind::Unavailable): no library, a library that is no driver or lacks a symbol, one at a path that
-/// nobody would find by the driver's names.
-pub(crate) fn find(path: Option<&Path>) -> Result<Calls, BackingError> {
-    let Some(path) = path else { return find_by_name() };
-    let calls = open(path)?;
-    if NAMES.iter().any(|name| is_loaded_as(name, &calls)) { Ok(calls) } else { Err(another_came_first(path)) }
+/// [`Unavailable`](ErrorKind::Unavailable): no library, a library that is no driver or lacks a symbol, one that would not be
+/// found by the driver's names.
+pub(crate) fn at(path: &Path) -> Result<Candidate, BackingError> {
+    // SAFETY: whoever names a path vouches for the code that runs when its library is loaded.
+    let opened = unsafe { unix::Library::open(Some(path), FLAGS) };
+    let refused = |why: &dyn Display| unavailable(format!("no CUDA driver at {}: {why}", path.display()));
+    let unopened =
+        |why: &dyn Display| refused(&format!("{why}; name the driver's own libcuda.so.1, or leave it to be found"));
+    let library = Library::from(opened.map_err(|error| unopened(&innermost(&error)))?);
+    // SAFETY: whoever names a path vouches that the driver's functions are behind their names.
+    let candidate = unsafe { Candidate::of(library) }.map_err(|(library, symbol)| {
+        let version = version_of(&library);
+        refused(&format!(
+            "it lacks the symbol {symbol}{version}; name the driver's own libcuda.so.1, of CUDA 11.0 or newer"
+        ))
+    })?;
+    let is_found = NAMES.iter().any(|name| is_loaded_as(name, candidate.calls()));
+    if is_found { Ok(candidate) } else { Err(another_came_first(path)) }
+}
+
+/// Whether what is loaded under a name is the library of these functions.
+fn is_loaded_as(name: &str, calls: &Calls) -> bool {
+    // SAFETY: nothing is loaded, so no code runs.
+    let Ok(library) = (unsafe { unix::Library::open(Some(name), FLAGS | ONLY_WHAT_IS_LOADED) }) else { return false };
+    // SAFETY: a library of the driver's name has its functions behind their names; they are compared, and not called.
+    unsafe { Candidate::of(Library::from(library)) }.is_ok_and(|loaded| loaded.calls().is_same(calls))
 }
 
 /// The refusal of a library beside another one.
@@ -51,61 +147,14 @@ pub(crate) fn another_came_first(path: &Path) -> BackingError {
     ))
 }
 
-/// Whether what is loaded under a name is the library of these functions.
-fn is_loaded_as(name: &str, calls: &Calls) -> bool {
-    // SAFETY: nothing is loaded, so no code runs.
-    let Ok(library) = (unsafe { unix::Library::open(Some(name), FLAGS | ONLY_WHAT_IS_LOADED) }) else { return false };
-    // SAFETY: a library of the driver's name has its functions behind their names; they are compared, and not called.
-    unsafe { Calls::find(&Library::from(library)) }.is_ok_and(|loaded| loaded.is_same(calls))
-}
-
-/// Opens the library at a path, and keeps it for ever where it is a driver: another one would be closed again, so that
-/// it can't stand in for the driver by its name.
-fn open(path: &Path) -> Result<Calls, BackingError> {
-    // SAFETY: whoever names a path vouches for the code that runs when its library is loaded.
-    let opened = unsafe { unix::Library::open(Some(path), FLAGS) };
-    let refused = |why: &dyn Display| unavailable(format!("no CUDA driver at {}: {why}", path.display()));
-    let unopened =
-        |why: &dyn Display| refused(&format!("{why}; name the driver's own libcuda.so.1, or leave it to be found"));
-    let library = Library::from(opened.map_err(|error| unopened(&innermost(&error)))?);
-    // SAFETY: whoever names a path vouches that the driver's functions are behind their names; it stays loaded, below.
-    let found = unsafe { Calls::find(&library) };
-    let calls = found.map_err(|symbol| {
-        let version = version_of(&library);
-        refused(&format!(
-            "it lacks the symbol {symbol}{version}; name the driver's own libcuda.so.1, of CUDA 11.0 or newer"
-        ))
-    })?;
-    let _ = ManuallyDrop::new(library);
-    Ok(calls)
-}
-
-/// The library that cudarc's loader finds, or has found.
-fn find_by_name() -> Result<Calls, BackingError> {
-    // SAFETY: opening a library of one of the driver's names runs the driver's initialisers, which is what is wanted.
-    if !unsafe { loader::is_culib_present() } {
-        return Err(absent());
-    }
-    // SAFETY: as above; a library of such a name was there just now, so this doesn't panic.
-    let library = unsafe { loader::culib() };
-    // SAFETY: the library has the driver's name, and cudarc's loader keeps it for ever.
-    unsafe { Calls::find(library) }.map_err(|symbol| {
-        let version = version_of(library);
-        unavailable(format!(
-            "the CUDA driver lacks the symbol {symbol}{version}: it is older than CUDA 11.0, or a stub; update the \
-             NVIDIA driver, or name its own libcuda.so.1 (option `driver`)"
-        ))
-    })
-}
-
-/// No library of any of the driver's names.
-fn absent() -> BackingError {
+/// The refusal where no library has any of the driver's names.
+pub(crate) fn absent() -> BackingError {
     // SAFETY: as in `find_by_name`; it was not there just now.
     let why = match unsafe { unix::Library::open(Some("libcuda.so.1"), FLAGS) } {
         Ok(_) => "it appeared just now".to_owned(),
         Err(error) => innermost(&error),
     };
-    unavailable(format!("no CUDA driver: tried libcuda.so, libcuda.so.1 and their older names ({why}); {INSTALL}"))
+    unavailable(format!("no CUDA driver: tried libcuda.so.1 and libcuda.so ({why}); {INSTALL}"))
 }
 
 /// The version of a driver that lacks something, where it has as much as that.
@@ -143,5 +192,13 @@ mod tests {
     fn a_version_reads_as_people_write_it() {
         assert_eq!(dotted(12_080), "12.8");
         assert_eq!(dotted(13_010), "13.1");
+    }
+
+    #[test]
+    fn the_file_at_an_address_is_the_one_that_is_mapped_there() {
+        let maps = "1000-2000 r-xp 00000000 08:01 7    /a folder/libcuda.so\n3000-4000 rw-p 00000000 00:00 0 \n";
+        assert_eq!(file_at(maps, 0x1FFF).as_deref(), Some("/a folder/libcuda.so"));
+        assert_eq!(file_at(maps, 0x2000), None);
+        assert_eq!(file_at(maps, 0x3000), None, "of no file");
     }
 }

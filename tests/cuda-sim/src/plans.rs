@@ -70,13 +70,17 @@ impl Plans {
         self.0.push(Plan { function: function.to_owned(), remaining: nth.max(1), lasting, strike });
     }
 
-    /// What a text plans: a function, the how-manieth call and a code, for once.
+    /// What a text plans: a function, the how-manieth call and a code, for once, or with `on` behind it from then on.
     pub(crate) fn of_text(text: &str) -> Self {
         let mut plans = Self::default();
+        let (text, lasting) = match text.strip_suffix(" on") {
+            Some(text) => (text, Lasting::ForEver),
+            None => (text, Lasting::Once),
+        };
         if let [function, nth, code] = text.split_whitespace().collect::<Vec<_>>()[..]
             && let (Ok(nth), Ok(code)) = (nth.parse(), code.parse())
         {
-            plans.add(function, nth, Lasting::Once, Code(code));
+            plans.add(function, nth, lasting, Code(code));
         }
         plans
     }

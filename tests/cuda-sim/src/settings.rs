@@ -54,7 +54,7 @@ pub(crate) struct Settings {
 impl Settings {
     /// `LEASEHOLD_SIM_DEVICES` (default 2), `LEASEHOLD_SIM_MEMORY` (bytes of each device, 256 MiB) and
     /// `LEASEHOLD_SIM_GRANULARITY` (bytes, 2 MiB). What is no number counts as not set. `LEASEHOLD_SIM_PLAN` plans a failure:
-    /// `cuMemMap 3 700`, that the third call answers 700.
+    /// `cuMemMap 3 700`, that the third call answers 700, and `cuMemMap 3 700 on`, that every later one does too.
     pub(crate) fn from_environment() -> Self {
         Self::from_variables(|name| std::env::var(name).ok())
     }

@@ -19,12 +19,18 @@ fn assert_unavailable(outcome: Result<Driver, BackingError>, words: &[&str]) {
     }
 }
 
+/// Where a text is in a file.
+fn places(bytes: &[u8], text: &[u8]) -> Vec<usize> {
+    let starts = bytes.iter().enumerate().filter(|(_, byte)| **byte == text[0]);
+    starts.map(|(at, _)| at).filter(|at| bytes[*at..].starts_with(text)).collect()
+}
+
 /// A copy of the simulator in which a text is changed to another one of the same length.
 fn changed_simulator(folder: &Path, from: &str, to: &str) -> PathBuf {
     assert_eq!(from.len(), to.len());
     let mut bytes = fs::read(Simulator::path()).unwrap();
     let from = [from.as_bytes(), b"\0"].concat();
-    let places: Vec<_> = (0..bytes.len() - from.len()).filter(|at| bytes[*at..].starts_with(&from)).collect();
+    let places = places(&bytes, &from);
     assert!(!places.is_empty());
     for at in places {
         bytes[at..at + to.len()].copy_from_slice(to.as_bytes());
@@ -60,17 +66,121 @@ fn simulator_named_as_drivers_are(folder: &Path) -> PathBuf {
     path
 }
 
-/// The toolkit's stub is a `libcuda.so`, which is looked for before any `libcuda.so.1`.
+/// A copy of the simulator with some `SONAME` that is as the toolkit's stub: `cuInit` fails with 34, where the environment has
+/// [`STUB`].
+fn stub(folder: &Path, name: &str, from: &Path) -> PathBuf {
+    let mut bytes = fs::read(from).unwrap();
+    let variable = b"LEASEHOLD_SIM_PLAN";
+    let places = places(&bytes, variable);
+    assert!(!places.is_empty());
+    for at in places {
+        bytes[at..at + variable.len()].copy_from_slice(STUB.0.as_bytes());
+    }
+    let path = folder.join(name);
+    fs::write(&path, bytes).unwrap();
+    path
+}
+
+const STUB: (&str, &str) = ("LEASEHOLD_SIM_STUB", "cuInit 1 34 on");
+
+/// Whether a file is loaded in this process.
+fn is_loaded(path: &Path) -> bool {
+    fs::read_to_string("/proc/self/maps").unwrap().lines().any(|line| line.ends_with(path.to_str().unwrap()))
+}
+
+/// Whether this is the child, in which a folder is where libraries are looked for first, and stubs are stubs.
+fn in_child_of(name: &str, folder: &Path) -> bool {
+    in_child(name, &[("LD_LIBRARY_PATH", folder.to_str().unwrap()), STUB])
+}
+
+/// The folder where libraries are looked for first.
+fn searched() -> PathBuf {
+    PathBuf::from(std::env::var("LD_LIBRARY_PATH").unwrap())
+}
+
+/// Seen elsewhere: a toolkit's `libcuda.so`, a stub, was taken though the driver was loaded.
 #[test]
-fn a_driver_that_is_named_is_taken_though_a_stub_is_found_by_name() {
-    let name = "finding::a_driver_that_is_named_is_taken_though_a_stub_is_found_by_name";
+fn the_driver_that_is_loaded_comes_before_a_stub() {
     let folder = tempfile::tempdir().unwrap();
-    fs::copy(library("leasehold_rogue"), folder.path().join("libcuda.so")).unwrap();
-    if !in_child(name, &[("LD_LIBRARY_PATH", folder.path().to_str().unwrap())]) {
+    if !in_child_of("finding::the_driver_that_is_loaded_comes_before_a_stub", folder.path()) {
         return;
     }
+    let folder = searched();
+    let stubs = ["libcuda.so", "libcuda.so.1"].map(|name| stub(&folder, name, &Simulator::path()));
+    let loaded = simulator_named_as_drivers_are(&folder);
+    Simulator::load(&loaded);
+    assert_eq!(Driver::open(None).unwrap().device_count(), 2);
+    assert!(is_loaded(&loaded) && !stubs.iter().any(|stub| is_loaded(stub)));
+}
+
+#[test]
+fn libcuda_so_1_comes_before_libcuda_so() {
+    let folder = tempfile::tempdir().unwrap();
+    if !in_child_of("finding::libcuda_so_1_comes_before_libcuda_so", folder.path()) {
+        return;
+    }
+    let folder = searched();
+    let stub = stub(&folder, "libcuda.so", &Simulator::path());
+    fs::rename(simulator_named_as_drivers_are(&folder), folder.join("libcuda.so.1")).unwrap();
+    assert_eq!(Driver::open(None).unwrap().device_count(), 2);
+    assert!(is_loaded(&folder.join("libcuda.so.1")) && !is_loaded(&stub));
+}
+
+#[test]
+fn a_stub_is_passed_over_for_the_next_name() {
+    let folder = tempfile::tempdir().unwrap();
+    if !in_child_of("finding::a_stub_is_passed_over_for_the_next_name", folder.path()) {
+        return;
+    }
+    let folder = searched();
+    let stub = stub(&folder, "libcuda.so.1", &simulator_named_as_drivers_are(&folder));
+    fs::copy(Simulator::path(), folder.join("libcuda.so")).unwrap();
+    assert_eq!(Driver::open(None).unwrap().device_count(), 2);
+    assert!(!is_loaded(&stub), "it is closed again");
+    assert_eq!(Driver::open(None).unwrap().device_count(), 2, "from then on it is the one of the process");
+}
+
+#[test]
+fn where_only_a_stub_is_found_its_path_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    if !in_child_of("finding::where_only_a_stub_is_found_its_path_is_named", folder.path()) {
+        return;
+    }
+    let folder = searched();
+    let driver = simulator_named_as_drivers_are(&folder);
+    let stubs = ["libcuda.so", "libcuda.so.1"].map(|name| stub(&folder, name, &driver));
+    let outcome = Driver::open(None);
+    assert_eq!(outcome.as_ref().unwrap_err().native_code(), Some(34));
+    assert_unavailable(outcome, &[stubs[1].to_str().unwrap(), "is the toolkit's stub", "LD_LIBRARY_PATH", "`driver`"]);
+    assert_unavailable(Driver::open(Some(&stubs[0])), &[stubs[0].to_str().unwrap(), "is the toolkit's stub"]);
+    assert_eq!(Driver::open(Some(&driver)).unwrap().device_count(), 2, "no stub is in its way");
+}
+
+/// What a program may be linked with can't be closed, and has the driver's name.
+#[test]
+fn a_stub_that_is_loaded_already_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    if !in_child_of("finding::a_stub_that_is_loaded_already_is_named", folder.path()) {
+        return;
+    }
+    let folder = searched();
+    let stub = stub(&folder, "linked", &simulator_named_as_drivers_are(&folder));
+    Simulator::load(&stub);
+    assert_unavailable(Driver::open(None), &[stub.to_str().unwrap(), "is the toolkit's stub"]);
+}
+
+#[test]
+fn a_driver_that_is_named_is_taken_though_what_is_found_is_none() {
+    let folder = tempfile::tempdir().unwrap();
+    if !in_child_of("finding::a_driver_that_is_named_is_taken_though_what_is_found_is_none", folder.path()) {
+        return;
+    }
+    let folder = searched();
+    for name in ["libcuda.so", "libcuda.so.1"] {
+        fs::copy(library("leasehold_rogue"), folder.join(name)).unwrap();
+    }
     assert_unavailable(Driver::open(None), &["lacks the symbol cuInit", "stub"]);
-    let path = simulator_named_as_drivers_are(folder.path());
+    let path = simulator_named_as_drivers_are(&folder);
     assert_eq!(Driver::open(Some(&path)).unwrap().device_count(), 2);
     assert_eq!(Driver::open(None).unwrap().device_count(), 2, "from then on it is the one of the process");
 }

@@ -19,6 +19,12 @@ impl Calls {
         std::ptr::fn_addr_eq(self.init, other.init)
     }
 
+    /// Where its code is, to find the library by.
+    #[expect(clippy::as_conversions, reason = "the only way from a function pointer to its address")]
+    pub(crate) fn address(&self) -> usize {
+        self.init as usize
+    }
+
     pub(crate) fn init(&self) -> Result<(), Fault> {
         // SAFETY: the function (1, 2), with the only flags that there are.
         outcome(named::init, unsafe { (self.init)(0) })?;
