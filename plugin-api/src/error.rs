@@ -28,7 +28,8 @@ pub enum ErrorKind {
     WrongState,
     /// The backing has no such operation.
     Unsupported,
-    /// The driver or device that the backing needs isn't here. Only creation answers this.
+    /// The driver or device that the backing needs isn't here, or lets this process do nothing yet. Creation reports this, and
+    /// the first use of a device that creation has left alone: then nothing changed.
     Unavailable,
     /// The device is gone; nothing on it can be used again.
     DeviceLost,

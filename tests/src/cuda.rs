@@ -77,9 +77,19 @@ impl Simulator {
     /// Where it isn't built, or where a test before left something live.
     #[must_use]
     pub fn start() -> Self {
+        Self::start_from(&Self::path())
+    }
+
+    /// The same with a copy of the simulator, in a process in which it is the first.
+    ///
+    /// # Panics
+    ///
+    /// As [`Simulator::start`].
+    #[must_use]
+    pub fn start_from(path: &Path) -> Self {
         let turn = Turn::take();
         // SAFETY: the simulator's library runs no code when it is loaded.
-        let library = unsafe { Library::open(Some(Self::path()), RTLD_NOW | RTLD_LOCAL) }.expect("the simulator opens");
+        let library = unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) }.expect("the simulator opens");
         let simulator = Self { library: ManuallyDrop::new(library), _turn: turn };
         simulator.heal();
         simulator.reset();

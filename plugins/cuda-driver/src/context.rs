@@ -1,5 +1,9 @@
-//! The primary context of one device: retained once for this library in the process, released with its last user, and
-//! made current around each call.
+//! A retained primary context with this library's streams: made current around each call, and told from a later one that the
+//! driver makes at the same address after a reset.
+//!
+//! Other code of the process may reset the device (`cuDevicePrimaryCtxReset`, `cudaDeviceReset`). The context's address comes
+//! again with the next retain, and using a stream of the former one crashes. So its id is compared before anything is done in
+//! it; once it is another, the context has ended for good: its streams are forgotten, and the retain alone is given back.
 #![expect(unsafe_code, reason = "owns a retain of a context, and makes it current")]
 
 use crate::error::Fault;
@@ -9,16 +13,11 @@ use std::cell::Cell;
 use std::ffi::{c_int, c_uint, c_void};
 use std::marker::PhantomData;
 use std::ptr::NonNull;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
-
-/// The contexts that are retained: one for each device. Its lock is held while one is looked up, retained, which may take
-/// long, and given its streams: so no device is retained twice. One whose last user goes just then may end under it.
-/// Nobody who holds it waits for anything but the driver.
-static RETAINED: Mutex<Vec<Weak<Context>>> = Mutex::new(Vec::new());
+use std::sync::atomic::{AtomicBool, Ordering};
 
 thread_local! {
-    /// The context that a [`Bound`] of this thread keeps current; null where none does, or where nobody can tell.
-    static KEPT: Cell<Opaque> = const { Cell::new(std::ptr::null_mut()) };
+    /// The context that a [`Bound`] of this thread keeps current; none where none does, or where nobody can tell.
+    static KEPT: Cell<Option<Identity>> = const { Cell::new(None) };
 }
 
 /// Which of the library's own streams something runs on. They don't wait for the program's streams, nor those for them:
@@ -31,11 +30,19 @@ pub(crate) enum Lane {
     Copying,
 }
 
+/// Which context it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Identity {
+    address: Opaque,
+    /// `cuCtxGetId`; `None` where the driver is older than that.
+    id: Option<u64>,
+}
+
 /// A retained primary context with the library's own streams.
 #[derive(Debug)]
 pub(crate) struct Context {
-    pub(crate) ordinal: u32,
-    /// Invariant 3: live streams of this context, which this value alone ends, on drop.
+    /// Invariant 3: streams of this context, which this value alone ends, on drop. They live for as long as the context
+    /// has its id: after [`Retained::bind`] succeeds.
     streams: Streams,
     /// Released after the streams ended.
     retained: Retained,
@@ -56,35 +63,38 @@ struct Retained {
     device: c_int,
     /// Invariant 1: `cuDevicePrimaryCtxRetain` answered it for this value, which releases it once, on drop.
     raw: NonNull<c_void>,
+    /// Its id when it was retained.
+    id: Option<u64>,
+    /// Whether it was found to have ended under its users.
+    has_ended: AtomicBool,
 }
 
 // SAFETY: the handles are only handed to the driver, whose context may be current to any number of threads, and be
 // released by any, as its streams may be used by any: CUDA Driver API, Context Management. The rest is plain values.
 unsafe impl Send for Context {}
-// SAFETY: as above; nothing in it changes.
+// SAFETY: as above; nothing in it changes but an atomic.
 unsafe impl Sync for Context {}
 
 impl Context {
-    /// The context of a device: the one that is retained already, or retained now.
-    pub(crate) fn retain(calls: &'static Calls, ordinal: u32) -> Result<Arc<Self>, Fault> {
-        let mut known = RETAINED.lock().unwrap_or_else(PoisonError::into_inner);
-        known.retain(|context| context.strong_count() > 0);
-        if let Some(context) = known.iter().filter_map(Weak::upgrade).find(|context| context.ordinal == ordinal) {
-            return Ok(context);
-        }
-        let device = calls.device(ordinal)?;
-        let retained = Retained { calls, device, raw: retain(calls, device)? };
-        let context = Arc::new(Self { ordinal, streams: retained.make_streams()?, retained });
-        known.push(Arc::downgrade(&context));
-        Ok(context)
+    /// Retains the primary context of a device, which makes it where nobody has.
+    pub(crate) fn retain(calls: &'static Calls, device: c_int) -> Result<Self, Fault> {
+        let raw = retain(calls, device)?;
+        let mut retained = Retained { calls, device, raw, id: None, has_ended: AtomicBool::new(false) };
+        retained.id = retained.current_id()?;
+        Ok(Self { streams: retained.make_streams()?, retained })
     }
 
-    /// The `CUdevice`.
-    pub(crate) fn device(&self) -> c_int {
-        self.retained.device
+    /// Whether it was found to have ended under its users: then nothing that was begun in it runs any more.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.retained.has_ended.load(Ordering::Relaxed)
     }
 
-    /// Its stream for something. Live for as long as the context is (3).
+    /// Whether it has ended under its users, as the driver says now.
+    pub(crate) fn ends(&self) -> bool {
+        self.retained.check().is_err_and(Fault::is_of_ended_context)
+    }
+
+    /// Its stream for something. Live while the context is bound (3).
     pub(crate) fn stream(&self, lane: Lane) -> Opaque {
         match lane {
             Lane::Zeroing => self.streams.zeroing.as_ptr(),
@@ -116,8 +126,9 @@ impl Context {
 }
 
 impl Drop for Context {
+    /// Streams of a context that has ended went with it.
     fn drop(&mut self) {
-        if self.end_streams().is_err() {
+        if self.end_streams().is_err() && !self.has_ended() {
             troubles::count_drop_failed();
         }
     }
@@ -145,27 +156,64 @@ impl Retained {
         }
     }
 
+    /// The id of what is at its address now.
+    fn current_id(&self) -> Result<Option<u64>, Fault> {
+        // SAFETY: the driver handed it out (1).
+        unsafe { self.calls.context_id(self.raw.as_ptr()) }
+    }
+
+    /// Refuses a context that has ended, whatever is at its address now.
+    fn check(&self) -> Result<(), Fault> {
+        if self.has_ended.load(Ordering::Relaxed) {
+            return Err(Fault::of_reset_context());
+        }
+        match self.current_id() {
+            Ok(id) if id == self.id => Ok(()),
+            Ok(_) => Err(self.note_ended(Fault::of_reset_context())),
+            Err(fault) => Err(self.note_ended(fault)),
+        }
+    }
+
+    /// Notes that it has ended where a fault says so.
+    fn note_ended(&self, fault: Fault) -> Fault {
+        self.has_ended.fetch_or(fault.is_of_ended_context(), Ordering::Relaxed);
+        fault
+    }
+
     /// Makes it current on this thread until the answer is dropped, and lets nothing of this thread disturb a graph that
     /// somebody else captures meanwhile. Where that is so already, the driver isn't asked.
     fn bind(&self) -> Result<Bound<'_>, Fault> {
-        let (ours, kept) = (self.raw.as_ptr(), KEPT.get());
+        let ours = Identity { address: self.raw.as_ptr(), id: self.id };
+        let kept = KEPT.get();
         let mut bound = Bound { calls: self.calls, kept: None, before: None, capture_mode: None, context: PhantomData };
-        if kept == ours {
+        if kept == Some(ours) {
             return Ok(bound);
         }
+        self.check()?;
         bound.kept = Some(kept);
         let before = self.calls.current()?;
-        if before != ours {
+        if before != ours.address {
             // SAFETY: retained (1).
-            unsafe { self.calls.set_current(ours) }?;
+            unsafe { self.calls.set_current(ours.address) }.map_err(|fault| self.note_ended(fault))?;
             bound.before = Some(before);
         }
-        if kept.is_null() {
+        if kept.is_none() {
             bound.capture_mode = Some(self.calls.exchange_capture_mode(RELAXED)?);
         }
-        KEPT.set(ours);
+        KEPT.set(Some(ours));
         Ok(bound)
     }
+}
+
+/// Makes a call without a context, in the relaxed capture mode as far as that can be had: for what gives back, where the
+/// context can't be made current. Its documented codes list none for the want of one.
+pub(crate) fn without_context<T>(calls: &Calls, act: impl FnOnce(&Calls) -> T) -> T {
+    let mode = calls.exchange_capture_mode(RELAXED);
+    let answer = act(calls);
+    if mode.is_ok_and(|mode| calls.exchange_capture_mode(mode).is_err()) {
+        troubles::count_context_not_restored();
+    }
+    answer
 }
 
 impl Drop for Retained {
@@ -186,7 +234,7 @@ impl Drop for Retained {
 pub struct Bound<'device> {
     calls: &'static Calls,
     /// What [`KEPT`] was before, to be put back, where that is another context.
-    kept: Option<Opaque>,
+    kept: Option<Option<Identity>>,
     /// What to put back: nothing where the context was current already, null where none was.
     ///
     /// Invariant 2: the driver answered it on this thread as the current context. The pointer keeps the value on its
@@ -210,7 +258,7 @@ impl Drop for Bound<'_> {
         if unsafe { self.calls.set_current(before) }.is_err() {
             troubles::count_context_not_restored();
             // Whoever kept one current is asked about it again.
-            KEPT.set(std::ptr::null_mut());
+            KEPT.set(None);
         }
     }
 }

@@ -1,19 +1,22 @@
 //! One device: what it is, and what can be made on it. Copies share its context.
 
-use crate::context::{Bound, Context, Lane};
+use crate::code;
+use crate::context::{self, Bound, Context, Lane};
 use crate::device_memory::DeviceMemory;
 use crate::error::Fault;
 use crate::physical::PhysicalHandle;
+use crate::primary::Primary;
 use crate::properties::{Granularity, Properties};
 use crate::reservation::Reservation;
-use crate::sys::{Calls, VIRTUAL_MEMORY_SUPPORTED};
+use crate::sys::{COMPUTE_MODE, Calls, PROHIBITED, VIRTUAL_MEMORY_SUPPORTED};
 use std::sync::Arc;
 
-/// One device, whose primary context is retained while this value or anything made through it lives.
+/// One device. Its primary context is retained when something first needs it, and released when this value and everything
+/// that was made through it are gone: what a device is can be asked without.
 #[derive(Clone, Debug)]
 pub struct Device {
     pub(crate) calls: &'static Calls,
-    pub(crate) context: Arc<Context>,
+    primary: Arc<Primary>,
 }
 
 /// The memory of a device, in bytes.
@@ -27,13 +30,13 @@ pub struct MemoryInfo {
 
 impl Device {
     pub(crate) fn open(calls: &'static Calls, ordinal: u32) -> Result<Self, Fault> {
-        Ok(Self { calls, context: Context::retain(calls, ordinal)? })
+        Ok(Self { calls, primary: Primary::find(calls, ordinal)? })
     }
 
     /// Its ordinal, by which the driver counts it.
     #[must_use]
     pub fn ordinal(&self) -> u32 {
-        self.context.ordinal
+        self.primary.ordinal
     }
 
     /// Makes its context current on this thread until the answer is dropped, so that the calls in between find it so:
@@ -41,15 +44,42 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// What the driver answers.
+    /// What the driver answers: where this is the first need of a context, that it can't be made; else above all that it has
+    /// ended.
     pub fn bind(&self) -> Result<Bound<'_>, Fault> {
-        self.context.bind()
+        self.primary.bind()
+    }
+
+    /// Whether its context was found to have ended under its users, as a reset of the device ends it: nothing can be done in it
+    /// any more, and nothing that was begun in it still runs. Memory and addresses may still be given back.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        self.primary.made().is_some_and(Context::has_ended)
+    }
+
+    /// Its context, which is made where this is the first need of it.
+    pub(crate) fn context(&self) -> Result<&Context, Fault> {
+        self.primary.context()
     }
 
     /// One or more calls with its context current.
     pub(crate) fn run<T>(&self, act: impl FnOnce(&Calls) -> Result<T, Fault>) -> Result<T, Fault> {
-        let _bound = self.context.bind()?;
+        let _bound = self.bind()?;
         act(self.calls)
+    }
+
+    /// One call that gives back, with its context current, or without one where that can't be: after a reset nothing else
+    /// can be done. Where neither works, the answer is why the context could not be made current.
+    pub(crate) fn give_back(&self, act: impl FnOnce(&Calls) -> Result<(), Fault>) -> Result<(), Fault> {
+        match self.bind() {
+            Ok(_bound) => act(self.calls),
+            Err(fault) => context::without_context(self.calls, act).map_err(|_| fault),
+        }
+    }
+
+    /// Whether its compute mode lets no process make a context.
+    pub(crate) fn is_prohibited(&self) -> Result<bool, Fault> {
+        self.calls.attribute(COMPUTE_MODE, self.primary.device).map(|mode| mode == PROHIBITED)
     }
 
     /// Its name, as the driver gives it.
@@ -58,7 +88,7 @@ impl Device {
     ///
     /// What the driver answers; this and the following calls leave nothing behind when they fail.
     pub fn name(&self) -> Result<String, Fault> {
-        self.calls.device_name(self.context.device())
+        self.calls.device_name(self.primary.device)
     }
 
     /// All its memory, in bytes.
@@ -67,7 +97,7 @@ impl Device {
     ///
     /// What the driver answers.
     pub fn total_bytes(&self) -> Result<u64, Fault> {
-        self.calls.total_bytes(self.context.device())
+        self.calls.total_bytes(self.primary.device)
     }
 
     /// What is free of its memory at this moment.
@@ -85,19 +115,24 @@ impl Device {
     ///
     /// What the driver answers.
     pub fn supports_virtual_memory(&self) -> Result<bool, Fault> {
-        self.calls.attribute(VIRTUAL_MEMORY_SUPPORTED, self.context.device()).map(|value| value != 0)
+        self.calls.attribute(VIRTUAL_MEMORY_SUPPORTED, self.primary.device).map(|value| value != 0)
     }
 
-    /// Which sizes memory of exactly these properties comes in.
+    /// Which sizes memory of exactly these properties comes in. Its documented codes list none for the want of a context; a
+    /// driver that has one nevertheless is asked again with the context.
     ///
     /// # Errors
     ///
     /// What the driver answers.
     pub fn granularity(&self, properties: Properties) -> Result<Granularity, Fault> {
         let prop = properties.raw();
-        self.run(|calls| {
+        let ask = |calls: &Calls| -> Result<Granularity, Fault> {
             Ok(Granularity { minimum: calls.granularity(&prop, 0)?, recommended: calls.granularity(&prop, 1)? })
-        })
+        };
+        match ask(self.calls) {
+            Err(fault) if fault.code == code::INVALID_CONTEXT => self.run(ask),
+            told => told,
+        }
     }
 
     /// Takes address space: a multiple of the minimum granularity, at a multiple of `align`, a power of two and no less than
@@ -137,7 +172,7 @@ impl Device {
     ///
     /// What the driver answers: sticky codes of earlier work too.
     pub fn wait_for_zeroing(&self) -> Result<(), Fault> {
-        self.context.wait(Lane::Zeroing)
+        self.wait(Lane::Zeroing)
     }
 
     /// Waits until what this library's fills and copies began on this device is done, those included whose call failed
@@ -147,7 +182,12 @@ impl Device {
     ///
     /// What the driver answers: sticky codes of earlier work too.
     pub fn wait_for_copies(&self) -> Result<(), Fault> {
-        self.context.wait(Lane::Copying)
+        self.wait(Lane::Copying)
+    }
+
+    /// Where there is no context nothing was begun.
+    fn wait(&self, lane: Lane) -> Result<(), Fault> {
+        self.primary.made().map_or(Ok(()), |context| context.wait(lane))
     }
 
     /// Waits until all work in its context is done, whatever stream it was given to (`cuCtxSynchronize`).

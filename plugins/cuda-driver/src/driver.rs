@@ -95,17 +95,23 @@ impl Driver {
         Err(BackingError::new(ErrorKind::Unavailable, message))
     }
 
-    /// A device, whose primary context is retained while the answer or anything made through it lives.
+    /// A device. No context is made for it: that waits for the first call that needs one.
     ///
     /// # Errors
     ///
-    /// [`Unavailable`](ErrorKind::Unavailable) for an ordinal that no device has, and for a device that can't be used;
-    /// else of the kind of the [`Fault`], [`OutOfMemory`](ErrorKind::OutOfMemory) among them: a context takes memory of
-    /// the device.
+    /// [`Unavailable`](ErrorKind::Unavailable) for an ordinal that no device has, and for a device on which no process may make
+    /// a context; else of the kind of the [`Fault`].
     pub fn device(&self, ordinal: u32) -> Result<Device, BackingError> {
         self.check_ordinal(ordinal)?;
-        Device::open(self.calls, ordinal)
-            .map_err(|fault| fault.into_error(format!("device {ordinal} can't be used"), fault.advice()))
+        let unusable = format!("device {ordinal} can't be used");
+        let ask = |fault: Fault| fault.into_error(&unusable, fault.advice());
+        let device = Device::open(self.calls, ordinal).map_err(ask)?;
+        if device.is_prohibited().map_err(ask)? {
+            let why =
+                "its compute mode is prohibited; have it allow contexts (nvidia-smi -c DEFAULT), or use another device";
+            return Err(BackingError::new(ErrorKind::Unavailable, format!("{unusable}: {why}")));
+        }
+        Ok(device)
     }
 }
 

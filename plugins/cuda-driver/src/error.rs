@@ -24,6 +24,8 @@ enum Cause {
     Forked,
     /// The process has no file descriptor left: a handle may take one, and the driver reports that as "out of memory".
     NoDescriptors,
+    /// The context was reset by other code of the process, and perhaps made anew at the same address.
+    Reset,
     /// The device's compute mode lets no process make a context.
     Prohibited,
 }
@@ -50,6 +52,16 @@ impl Fault {
         Self { cause: Cause::Prohibited, ..self }
     }
 
+    /// What every call is in a context that has another id than the one that was retained.
+    pub(crate) fn of_reset_context() -> Self {
+        Self { call: "cuCtxGetId", code: code::CONTEXT_IS_DESTROYED, cause: Cause::Reset }
+    }
+
+    /// Whether the context that the call was to be made in has ended.
+    pub(crate) fn is_of_ended_context(self) -> bool {
+        [code::INVALID_CONTEXT, code::CONTEXT_IS_DESTROYED].contains(&self.code)
+    }
+
     /// The failure of `call` that the driver reports where it has no memory: `CUDA_ERROR_OUT_OF_MEMORY`.
     #[must_use]
     pub fn out_of_memory(call: &'static str) -> Self {
@@ -60,6 +72,12 @@ impl Fault {
     #[must_use]
     pub fn invalid_value(call: &'static str) -> Self {
         Self::new(call, code::INVALID_VALUE)
+    }
+
+    /// The failure of `call` where the device or its driver has no such thing: `CUDA_ERROR_NOT_SUPPORTED`.
+    #[must_use]
+    pub fn not_supported(call: &'static str) -> Self {
+        Self::new(call, code::NOT_SUPPORTED)
     }
 
     /// Whether the driver refused the values of the call: of an address, that nothing is mapped there.
@@ -125,7 +143,7 @@ impl Fault {
     fn kind_of_cause(self) -> Option<ErrorKind> {
         match self.cause {
             Cause::Unknown => None,
-            Cause::Forked => Some(ErrorKind::DeviceLost),
+            Cause::Forked | Cause::Reset => Some(ErrorKind::DeviceLost),
             Cause::NoDescriptors => Some(ErrorKind::Internal),
             Cause::Prohibited => Some(ErrorKind::Unavailable),
         }
@@ -147,7 +165,7 @@ impl Fault {
 
     fn advice_on_cause(self) -> Option<&'static str> {
         match self.cause {
-            Cause::Unknown => None,
+            Cause::Unknown | Cause::Reset => None,
             Cause::Forked => Some("fork workers before a registry is loaded or CUDA is used, or start them by exec"),
             Cause::NoDescriptors => Some("raise its limit (ulimit -n), or have fewer handles (option `handle`)"),
             Cause::Prohibited => Some("have it allow contexts (nvidia-smi -c DEFAULT), or use another device"),
@@ -209,6 +227,7 @@ impl fmt::Display for Fault {
             Cause::Unknown => "",
             Cause::Forked => ", since this process was forked from one that had initialised CUDA",
             Cause::NoDescriptors => ", since this process has no file descriptor left",
+            Cause::Reset => ", since the device's primary context was reset",
             Cause::Prohibited => ", since the device's compute mode is prohibited",
         })
     }

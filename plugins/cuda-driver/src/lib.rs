@@ -3,7 +3,7 @@
 //! ```text
 //! a backing ─► Driver ──► Device ──┬─► Reservation ──► map, unmap, set_access      address space of the device
 //!               │            │     ├─► PhysicalHandle                              physical memory
-//!            library         │     ├─► DeviceMemory                                a plain allocation
+//!            library      primary  ├─► DeviceMemory                                a plain allocation
 //!          (finds it)     context  └─► Span  read, write, fill, copy               bytes of any of them
 //!               └────────────┴──────────┴─► sys ──► the driver, found at run time
 //! ```
@@ -16,11 +16,12 @@
 //! and its loader takes a toolkit's stub before the driver; so only its plain structs are used, and each function is called
 //! through a pointer that answers a number.
 //!
-//! **Contexts.** Each device's primary context is retained once for this library in the process, and released when the
-//! last value that needs it is gone. Every call makes it current on the calling thread and puts back what was current
-//! before, so other code on that thread never notices; it has the thread disturb no graph that is captured elsewhere
-//! (`cuThreadExchangeStreamCaptureMode`). That is three to five calls that set variables of the thread, and none within
-//! [`Device::bind`], which a backing holds around many.
+//! **Contexts.** What a device is can be asked without a context. Its primary context is retained once for this library in the
+//! process, by the first call that needs it, and released when the last value that needs it is gone. Every call makes it
+//! current on the calling thread and puts back what was current before, so other code on that thread never notices; it has
+//! the thread disturb no graph that is captured elsewhere (`cuThreadExchangeStreamCaptureMode`). That is four to six calls
+//! that read and set variables of the thread, and none within [`Device::bind`], which a backing holds around many. Where
+//! other code resets the context, every call fails as device lost; only what gives back is still tried, without a context.
 //!
 //! **Streams.** Zeroing and copies go to two streams of this library's own, which don't block on the default stream: a
 //! growth waits for no step that runs, and no step waits for it.
@@ -40,9 +41,9 @@ mod driver;
 mod error;
 mod library;
 mod physical;
+mod primary;
 mod process;
 mod properties;
-mod read_only;
 mod reservation;
 mod span;
 mod sys;
@@ -55,7 +56,6 @@ pub use driver::Driver;
 pub use error::Fault;
 pub use physical::PhysicalHandle;
 pub use properties::{Access, Grant, Granularity, Properties};
-pub use read_only::ReadOnlySupport;
 pub use reservation::Reservation;
 pub use span::Span;
 pub use troubles::{Troubles, troubles};

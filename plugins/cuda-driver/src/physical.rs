@@ -55,7 +55,7 @@ impl PhysicalHandle {
 
     fn release(&self) -> Result<(), Fault> {
         // SAFETY: live, and the reference is this value's (1), by the checks in `close` and drop.
-        self.device.run(|calls| unsafe { calls.release(self.handle) })
+        self.device.give_back(|calls| unsafe { calls.release(self.handle) })
     }
 }
 

@@ -128,7 +128,7 @@ impl Reservation {
     pub fn unmap(&self, offset: u64, bytes: u64) -> Result<(), Fault> {
         let base = self.part("cuMemUnmap", offset, bytes)?;
         // SAFETY: within the reservation (1, 2).
-        self.device.run(|calls| unsafe { calls.unmap(base, bytes) })
+        self.device.give_back(|calls| unsafe { calls.unmap(base, bytes) })
     }
 
     /// Says what devices may do with a range that is mapped throughout and holds whole mappings: a contiguous run, in
@@ -198,7 +198,7 @@ impl Reservation {
     fn free(&self) -> Result<(), Fault> {
         let (base, bytes) = self.reserved;
         // SAFETY: the reservation is this value's (1), by the checks in `close` and drop, and no span borrows it.
-        self.device.run(|calls| unsafe { calls.free_addresses(base, bytes) })
+        self.device.give_back(|calls| unsafe { calls.free_addresses(base, bytes) })
     }
 }
 

@@ -95,7 +95,7 @@ impl<'owner> Span<'owner> {
         if self.bytes == 0 {
             return Ok(());
         }
-        let stream = self.device.context.stream(Lane::Zeroing);
+        let stream = self.device.context()?.stream(Lane::Zeroing);
         // SAFETY: the range is the owner's (1), the stream is of the device's context, which is current.
         self.device.run(|calls| unsafe { calls.fill(self.base, self.bytes, 0, stream) })
     }
@@ -119,7 +119,7 @@ impl<'owner> Span<'owner> {
 
     /// Begins something on the stream for copies, and waits for it: where it began, the host's bytes are in use until then.
     fn copying(&self, begin: impl FnOnce(&Calls, Opaque) -> Result<(), Fault>) -> Result<(), Fault> {
-        let context = &self.device.context;
+        let context = self.device.context()?;
         self.device.run(|calls| {
             let begun = begin(calls, context.stream(Lane::Copying));
             // Also after a failure: nobody can tell whether it began.

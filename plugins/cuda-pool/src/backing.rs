@@ -3,11 +3,10 @@
 use crate::books::Books;
 use crate::options::CudaPoolOptions;
 use crate::pool::Pool;
-use leasehold_cuda_driver::ReadOnlySupport;
 use leasehold_cuda_regions::{DeviceRegions, HandleFactory};
 use leasehold_plugin_api::{
     Accounting, AllocateRequest, Allocation, AuthorityId, Backing, BackingError, BackingFactory, Description,
-    DeviceKey, ErrorKind, HostServices, ReleaseOutcome, ReleaseTarget, SharedMapping, Transfer, VirtualBacking,
+    DeviceKey, HostServices, ReleaseOutcome, ReleaseTarget, SharedMapping, Transfer, VirtualBacking,
 };
 
 /// Memory of one CUDA device from a pool of handles.
@@ -16,8 +15,6 @@ pub struct CudaPool {
     regions: DeviceRegions,
     pool: Pool,
     authority: AuthorityId,
-    /// Asked once: without it a sealed prefix could still be written.
-    read_only: ReadOnlySupport,
 }
 
 impl BackingFactory for CudaPool {
@@ -29,25 +26,18 @@ impl BackingFactory for CudaPool {
         let setting = options.device_options().resolve()?;
         let domain = DeviceKey::device(setting.device.ordinal()).domain();
         let authority = host.authority(domain)?;
-        let read_only = setting.device.probe_read_only(setting.properties, &setting.ordinals).map_err(|fault| {
-            // A device that is full is no mistake in the registry.
-            let kind = if fault.kind() == ErrorKind::OutOfMemory { ErrorKind::Unavailable } else { fault.kind() };
-            let what = "the device does not tell whether it maps read-only, for which it takes a little memory";
-            fault.into_error_of(kind, what, fault.advice())
-        })?;
         let park_granules = options.park_granules(setting.granule);
         let pool = Pool::new(HandleFactory::new(&setting), park_granules, Books { host, domain });
         let regions = DeviceRegions::new(setting, Box::new(pool.clone()), host);
-        Ok(Self { regions, pool, authority, read_only })
+        Ok(Self { regions, pool, authority })
     }
 }
 
 impl Backing for CudaPool {
     fn describe(&self) -> Description {
         let device = DeviceKey::device(self.regions.device().ordinal());
-        Description::new(device, self.regions.device_name())
-            .with_total_bytes(self.regions.total_bytes())
-            .with_free_bytes(self.regions.free_bytes())
+        // What is free is not asked: that takes a context, and a description stays what it was.
+        Description::new(device, self.regions.device_name()).with_total_bytes(self.regions.total_bytes())
     }
 
     fn accounting(&self) -> Accounting {
@@ -71,7 +61,7 @@ impl Backing for CudaPool {
     }
 
     fn as_shared_mapping(&self) -> Option<&dyn SharedMapping> {
-        (self.read_only == ReadOnlySupport::Enforced).then_some(&self.regions)
+        Some(&self.regions)
     }
 
     fn as_transfer(&self) -> Option<&dyn Transfer> {

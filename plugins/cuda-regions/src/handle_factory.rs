@@ -39,8 +39,9 @@ impl HandleFactory {
 
     /// Gives handles back, and answers those that the driver does not take, each with what came with it.
     pub fn release<T>(&self, handles: impl IntoIterator<Item = (PhysicalHandle, T)>) -> Released<T> {
-        // Where that fails, closing each handle fails for the same reason.
-        let _bound = self.device.bind();
+        let mut handles = handles.into_iter().peekable();
+        // Where it fails, each handle is tried for itself. Where there is none, no context is made for it.
+        let _bound = handles.peek().is_some().then(|| self.device.bind());
         let (mut granules, mut kept, mut fault) = (0_u64, Vec::new(), None);
         for (handle, what) in handles {
             match handle.close() {

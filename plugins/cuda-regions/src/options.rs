@@ -36,7 +36,7 @@ pub struct DeviceOptions {
 /// What the options resolve to on this machine.
 #[derive(Debug)]
 pub struct DeviceSetting {
-    /// The device, with its context retained.
+    /// The device. No context is made on it yet.
     pub device: Device,
     /// What memory is to be like.
     pub properties: Properties,

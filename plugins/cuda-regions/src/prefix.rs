@@ -6,7 +6,11 @@ use crate::regions::{DeviceRegions, Unfilled};
 use leasehold_cuda_driver::PhysicalHandle;
 use leasehold_plugin_api::toolkit::{Lockable, request};
 use leasehold_plugin_api::{BackingError, ErrorKind, Prefix, PrefixId, PrefixRequest, ReleaseOutcome};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// What to do where the device maps nothing read-only.
+const SHARE_ELSEWHERE: &str = "nothing can be shared on it: have each buffer hold its own, or use another device";
 
 /// A prefix whose handle is held.
 #[derive(Debug)]
@@ -47,6 +51,10 @@ impl DeviceRegions {
         if self.prefixes.find(id).is_some() {
             return Err(request::live_already(id));
         }
+        if self.is_writable_always.load(Ordering::Relaxed) {
+            let message = format!("{id}: not made: the device maps no memory read-only; {SHARE_ELSEWHERE}");
+            return Err(BackingError::new(ErrorKind::Unsupported, message));
+        }
         let window = self.reserve_region(Wanted { bytes, align: granule, holder, role })?;
         let filled = self.fill_region(&window, bytes);
         if let Err(Unfilled::Gone(error)) = filled {
@@ -77,13 +85,11 @@ impl DeviceRegions {
         let sealed = prefix.window.seal();
         let sealed = sealed.ok_or_else(|| BackingError::unknown_id(id))?;
         sealed.map_err(|broken| {
-            broken.into_advised(
-                &format!("{id}: not sealed"),
-                "it is as it was; try again",
-                "write to none of it; release it",
-            )
-        })?;
-        Ok(())
+            let is_unsupported = broken.fault.kind() == ErrorKind::Unsupported;
+            self.is_writable_always.fetch_or(is_unsupported, Ordering::Relaxed);
+            let undone = if is_unsupported { SHARE_ELSEWHERE } else { "it is as it was; try again" };
+            broken.into_advised(&format!("{id}: not sealed"), undone, "write to none of it; release it")
+        })
     }
 
     /// Physical bytes that one more mapping would newly own: none.

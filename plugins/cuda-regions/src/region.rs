@@ -12,7 +12,7 @@ use crate::options::DeviceSetting;
 use crate::source::{HandleRelease, Need, Piece, Returned};
 use leasehold_cuda_driver::{Access, Fault, Grant, PhysicalHandle, Reservation};
 use leasehold_plugin_api::toolkit::Lockable;
-use leasehold_plugin_api::{Address, BackingError, HolderId, MemoryRole, ReleaseOutcome};
+use leasehold_plugin_api::{Address, BackingError, ErrorKind, HolderId, MemoryRole, ReleaseOutcome};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -110,7 +110,11 @@ impl Region {
     ) -> Result<Self, BackingError> {
         let Wanted { bytes, align, .. } = wanted;
         let space = setting.device.reserve(bytes, align).map_err(|fault| {
-            let what = format!("no address space for {bytes} bytes aligned to {align}");
+            let what = match fault.kind() {
+                ErrorKind::AddressSpaceExhausted => format!("no address space for {bytes} bytes aligned to {align}"),
+                // The first one makes the context, which takes memory of the device.
+                _ => format!("{bytes} bytes not reserved"),
+            };
             fault.into_error(what, fault.advice()).with_requested(bytes)
         })?;
         let (base, granule, ordinals) = (space.base(), setting.granule, Arc::clone(&setting.ordinals));
@@ -172,8 +176,19 @@ impl Region {
         let _bound = space.device().bind().map_err(Broken::undone)?;
         space.device().wait_for_all().map_err(Broken::undone)?;
         let set = |access| space.set_access(0, space.bytes(), &self.grants(access));
+        let ended = set(Access::ReadOnly).and_then(|()| self.check_read_only(space));
         // Nothing says that a call which fails changed no part of the range.
-        set(Access::ReadOnly).map_err(|fault| Broken { fault, undo: set(Access::ReadWrite).err() })
+        ended.map_err(|fault| Broken { fault, undo: set(Access::ReadWrite).err() })
+    }
+
+    /// Refuses a device on which what was set to reading may be written: no attribute tells that beforehand.
+    fn check_read_only(&self, space: &Reservation) -> Result<(), Fault> {
+        for ordinal in &*self.ordinals {
+            if space.access(0, *ordinal)? != Some(Access::ReadOnly) {
+                return Err(Fault::not_supported("cuMemSetAccess"));
+            }
+        }
+        Ok(())
     }
 
     /// Whether what is committed may be written.
@@ -268,14 +283,17 @@ impl State {
         Ok(())
     }
 
-    /// Waits for what was begun in it.
+    /// Waits for what was begun in it. What was begun in a context that has ended runs no more.
     fn finish_work(&mut self) -> Result<(), Fault> {
-        let Some(space) = &self.space else { return Ok(()) };
+        let Some(device) = self.space.as_ref().map(Reservation::device).filter(|device| !device.has_ended()) else {
+            self.under_way = UnderWay::default();
+            return Ok(());
+        };
         if self.under_way.zeroing {
-            space.device().wait_for_zeroing()?;
+            device.wait_for_zeroing()?;
         }
         if self.under_way.copies {
-            space.device().wait_for_copies()?;
+            device.wait_for_copies()?;
         }
         self.under_way = UnderWay::default();
         Ok(())

@@ -12,15 +12,16 @@ use leasehold_plugin_api::{
     HostServices, LogLevel, PrefixId, RegionId, ReleaseOutcome, ReleaseTarget, ReserveRequest,
 };
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 /// All regions of one backing. It owns them: what is live when it is dropped is unmapped and given back.
 #[derive(Debug)]
 pub struct DeviceRegions {
     setting: DeviceSetting,
-    /// What was free when they were made.
-    free_bytes: Option<u64>,
     source: Box<dyn Source>,
     host: HostServices,
+    /// Whether sealing found that the device maps nothing read-only.
+    pub(crate) is_writable_always: AtomicBool,
     regions: Table<RegionId, Region>,
     allocations: Table<AllocationId, Region>,
     pub(crate) prefixes: Table<PrefixId, LivePrefix>,
@@ -31,8 +32,8 @@ impl DeviceRegions {
     #[must_use]
     pub fn new(setting: DeviceSetting, source: Box<dyn Source>, host: HostServices) -> Self {
         let (regions, allocations, prefixes) = (Table::new(), Table::new(), Table::new());
-        let free_bytes = setting.device.memory().ok().map(|memory| memory.free);
-        Self { setting, free_bytes, source, host, regions, allocations, prefixes }
+        let is_writable_always = AtomicBool::new(false);
+        Self { setting, is_writable_always, source, host, regions, allocations, prefixes }
     }
 
     /// The device.
@@ -65,12 +66,6 @@ impl DeviceRegions {
     #[must_use]
     pub fn total_bytes(&self) -> u64 {
         self.setting.total_bytes
-    }
-
-    /// Memory of the device that was free when this was made, other processes counted; `None` where the driver doesn't tell.
-    #[must_use]
-    pub fn free_bytes(&self) -> Option<u64> {
-        self.free_bytes
     }
 
     pub(crate) fn source(&self) -> &dyn Source {

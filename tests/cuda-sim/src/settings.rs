@@ -45,6 +45,8 @@ pub(crate) struct Settings {
     pub(crate) gives_back_without_context: bool,
     /// Whether the number of a handle that ended is that of the next one.
     pub(crate) has_handles_again: bool,
+    /// Whether what may be read may be written too, though its access says otherwise.
+    pub(crate) lets_write: bool,
     /// Whether each handle takes a file descriptor of the process.
     pub(crate) has_descriptors: bool,
     /// Pairs (device, peer) where the device can't reach the peer's memory.
@@ -55,6 +57,7 @@ impl Settings {
     /// `LEASEHOLD_SIM_DEVICES` (default 2), `LEASEHOLD_SIM_MEMORY` (bytes of each device, 256 MiB) and
     /// `LEASEHOLD_SIM_GRANULARITY` (bytes, 2 MiB). What is no number counts as not set. `LEASEHOLD_SIM_PLAN` plans a failure:
     /// `cuMemMap 3 700`, that the third call answers 700, and `cuMemMap 3 700 on`, that every later one does too.
+    /// `LEASEHOLD_SIM_LETS_WRITE` (1) has read-only access enforced nowhere.
     pub(crate) fn from_environment() -> Self {
         Self::from_variables(|name| std::env::var(name).ok())
     }
@@ -82,6 +85,7 @@ impl Settings {
             refuses_unmapped: false,
             gives_back_without_context: false,
             has_handles_again: false,
+            lets_write: number("LEASEHOLD_SIM_LETS_WRITE", 0) != 0,
             has_descriptors: false,
             strangers: BTreeSet::new(),
         }
@@ -118,6 +122,7 @@ impl Settings {
             "refuses_unmapped" => self.refuses_unmapped = holds,
             "gives_back_without_context" => self.gives_back_without_context = holds,
             "handles_again" => self.has_handles_again = holds,
+            "lets_write" => self.lets_write = holds,
             "descriptors" => self.has_descriptors = holds,
             _ => return Err(Code::INVALID_VALUE),
         }

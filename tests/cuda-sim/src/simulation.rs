@@ -71,6 +71,7 @@ impl Simulation {
         }
         let device = if needs_context { self.current_device(function)? } else { -1 };
         self.memory.halves = strike.is_some();
+        self.memory.lets_write = self.settings.lets_write;
         let outcome = act(self, device);
         self.memory.halves = false;
         match strike {

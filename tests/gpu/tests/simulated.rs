@@ -82,15 +82,28 @@ fn a_child_that_stores_says_in_its_status_what_came_of_it() {
     // The first store is the one that has to succeed, the prefix's zeroing is before it.
     let (code, said, _) = store("fill-of-mapping", "cuMemsetD8Async 2 1");
     assert_eq!((code, said.as_str()), (1, "cuMemsetD8Async failed: CUDA_ERROR_INVALID_VALUE (1)\n"));
-    // The fourth says what sealing does: it answers success, and does nothing.
-    let (code, said, _) = store("fill-of-window", "cuMemSetAccess 4 0");
-    assert_eq!((code, said.as_str()), (1, "it was let through, and the sealed byte is another\n"));
+    // The second is the one of sealing: it answers success, and does nothing.
+    let (code, said, _) = store("fill-of-window", "cuMemSetAccess 2 0");
+    assert_eq!(code, 2, "nothing can be sealed: {said}");
+    assert!(said.contains("not sealed: cuMemSetAccess failed: CUDA_ERROR_NOT_SUPPORTED (801)"), "{said}");
     let (code, said, _) = store("kernel-into-mapping", "");
     assert_eq!(code, 2, "{said}");
     assert!(said.starts_with("the driver lacks cuModuleLoadData"), "{said}");
     let (code, said, _) = store("fill-of-mapping", "cuDevicePrimaryCtxRetain 1 46");
     assert_eq!(code, 2, "{said}");
     assert!(said.starts_with("no device to check: "), "{said}");
+}
+
+/// A device that says "read-only" and lets a store through.
+#[test]
+fn a_device_that_does_not_enforce_its_access_is_wrong() {
+    let output = Command::new(env!("CARGO_BIN_EXE_leasehold-gpu-check"))
+        .args(["--driver", Simulator::path().to_str().unwrap(), "--store", "fill-of-window"])
+        .env("LEASEHOLD_SIM_LETS_WRITE", "1")
+        .output()
+        .unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert_eq!((output.status.code(), &*said), (Some(1), "it was let through, and the sealed byte is another\n"));
 }
 
 #[test]

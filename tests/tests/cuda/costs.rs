@@ -171,7 +171,8 @@ fn mapping_a_prefix_maps_each_unit_and_gives_access_once_a_plane() {
     prefix.write(3, UNIT, b"shared").unwrap();
     let mut counter = Counter::new(&simulator);
     let prefix = prefix.seal().unwrap();
-    assert_eq!(counter.take(), calls([("cuCtxSynchronize", 1), ("cuMemSetAccess", 1)]), "published behind a wait");
+    let published = calls([("cuCtxSynchronize", 1), ("cuMemGetAccess", 1), ("cuMemSetAccess", 1)]);
+    assert_eq!(counter.take(), published, "behind a wait, and looked at");
     let mut set = host.buffer_set(&backing, 4, &BufferSpec::new(16 * UNIT)).unwrap();
     counter.take();
     let before = used(&host);

@@ -4,6 +4,7 @@
 //! is not zero, and nothing may be left in the end.
 
 mod budgets;
+mod contexts;
 mod contract;
 mod copies;
 mod costs;

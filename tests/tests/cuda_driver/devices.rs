@@ -45,47 +45,6 @@ fn the_granularity_goes_with_the_very_properties() {
 }
 
 #[test]
-fn a_context_is_retained_once_and_released_with_its_last_user() {
-    let simulator = Simulator::start();
-    let first = device(&simulator, 0);
-    let second = device(&simulator, 0);
-    let memory = memory(&first, 1);
-    assert_eq!(simulator.books().devices[0].context_retains, 1);
-    drop((first, second));
-    assert_eq!(simulator.books().devices[0].context_retains, 1, "the memory needs it");
-    memory.close().unwrap();
-    assert_eq!(simulator.books().devices[0].context_retains, 0);
-    let again = device(&simulator, 0);
-    assert_eq!(simulator.count("cuDevicePrimaryCtxRetain"), 2);
-    drop(again);
-    simulator.finish();
-}
-
-#[test]
-fn a_context_that_can_not_be_made_is_told_with_its_kind() {
-    let simulator = Simulator::start();
-    let driver = open(&simulator);
-    let refusals = [
-        (2, ErrorKind::OutOfMemory, "free memory of the device"),
-        (46, ErrorKind::Unavailable, "another process has the device to itself"),
-        (802, ErrorKind::Unavailable, "fabric manager"),
-        (810, ErrorKind::DeviceLost, "the MPS server ended"),
-        (999, ErrorKind::Unavailable, "nvidia-smi -q"),
-    ];
-    for (code, kind, words) in refusals {
-        simulator.plan("cuDevicePrimaryCtxRetain", 1, Lasting::Once, code);
-        let error = driver.device(0).unwrap_err();
-        assert_eq!((error.kind(), error.native_code()), (kind, Some(i64::from(code))));
-        assert!(error.message().contains(words), "{error}");
-    }
-    simulator.set("compute_mode", 2);
-    let error = driver.device(0).unwrap_err();
-    assert_eq!((error.kind(), error.native_code()), (ErrorKind::Unavailable, Some(999)));
-    assert!(error.message().contains("(999), since the device's compute mode is prohibited; have it allow"), "{error}");
-    simulator.finish();
-}
-
-#[test]
 fn eight_threads_without_a_context_work_on_one_device() {
     let simulator = Simulator::start();
     let device = device(&simulator, 0);
@@ -134,6 +93,7 @@ fn another_device_is_current_before_and_after_a_call() {
 fn a_bound_context_is_set_once_for_many_calls() {
     let simulator = Simulator::start();
     let device = device(&simulator, 0);
+    drop(device.bind().unwrap()); // makes it
     let before = simulator.count("cuCtxSetCurrent");
     let bound = device.bind().unwrap();
     for _ in 0..10 {
@@ -170,11 +130,12 @@ fn a_context_that_is_not_put_back_is_asked_about_by_whoever_relied_on_it() {
 fn a_failed_query_does_not_poison_the_next_call() {
     let simulator = Simulator::start();
     let device = device(&simulator, 0);
-    let ask: [(&str, &dyn Fn() -> Option<Fault>); 6] = [
+    let ask: [(&str, &dyn Fn() -> Option<Fault>); 7] = [
         ("cuDeviceGetName", &|| device.name().err()),
         ("cuDeviceTotalMem_v2", &|| device.total_bytes().err()),
         ("cuMemGetInfo_v2", &|| device.memory().err()),
         ("cuDeviceGetAttribute", &|| device.supports_virtual_memory().err()),
+        ("cuDeviceGetAttribute", &|| open(&simulator).device(0).err().map(|_| Fault::new("cuDeviceGetAttribute", 1))),
         ("cuMemGetAllocationGranularity", &|| device.granularity(Properties::of_device(0)).err()),
         ("cuCtxGetCurrent", &|| device.memory().err()),
     ];

@@ -118,27 +118,6 @@ fn drop_gives_back_what_nobody_closed() {
 }
 
 #[test]
-fn after_the_context_is_gone_calls_and_drops_fail_in_words() {
-    if !in_child("failures::after_the_context_is_gone_calls_and_drops_fail_in_words", &[]) {
-        return;
-    }
-    let simulator = Simulator::start();
-    let device = device(&simulator, 0);
-    let (space, memory) = mapped(&device, 1);
-    simulator.reset_context(0);
-    let fault = space.span(0, 1).unwrap().fill(0).unwrap_err();
-    assert_eq!(fault.kind(), ErrorKind::DeviceLost, "{fault}");
-    let (memory, fault) = memory.close().unwrap_err();
-    assert_eq!(fault.code, 709);
-    let before = troubles().drops_failed;
-    drop((space, memory, device));
-    assert_eq!(troubles().drops_failed, before + 3, "addresses, memory and streams");
-    let books = simulator.books();
-    assert_eq!(books.violations, [""; 0]);
-    assert_eq!(books.devices[0].context_retains, 0, "the retain is given back all the same");
-}
-
-#[test]
 fn a_wait_that_fails_is_told_by_whatever_waited() {
     let simulator = Simulator::start();
     let device = device(&simulator, 0);
@@ -161,19 +140,6 @@ fn a_wait_that_fails_is_told_by_whatever_waited() {
     assert_eq!(span.fill(1).unwrap_err(), Fault::new("cuMemsetD8Async", 1));
     allocation.close().unwrap();
     drop(device);
-    simulator.finish();
-}
-
-#[test]
-fn a_context_whose_streams_can_not_be_made_is_released() {
-    let simulator = Simulator::start();
-    let driver = Driver::open(Some(&Simulator::path())).unwrap();
-    for nth in [1, 2] {
-        simulator.plan("cuStreamCreate", nth, Lasting::Once, 2);
-        let error = driver.device(0).unwrap_err();
-        assert!(error.message().contains("cuStreamCreate failed: CUDA_ERROR_OUT_OF_MEMORY (2)"), "{error}");
-        assert!(simulator.books().is_empty(), "{nth}");
-    }
     simulator.finish();
 }
 

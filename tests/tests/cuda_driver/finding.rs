@@ -26,7 +26,7 @@ fn places(bytes: &[u8], text: &[u8]) -> Vec<usize> {
 }
 
 /// A copy of the simulator in which a text is changed to another one of the same length.
-fn changed_simulator(folder: &Path, from: &str, to: &str) -> PathBuf {
+pub(super) fn changed_simulator(folder: &Path, from: &str, to: &str) -> PathBuf {
     assert_eq!(from.len(), to.len());
     let mut bytes = fs::read(Simulator::path()).unwrap();
     let from = [from.as_bytes(), b"\0"].concat();

@@ -1,13 +1,12 @@
 //! Finding the CUDA driver and calling it: over the simulated one, and without any.
 
+mod contexts;
 mod devices;
 mod failures;
 mod finding;
 mod memory;
 
-use leasehold_cuda_driver::{
-    Access, Device, Driver, Fault, Grant, PhysicalHandle, Properties, ReadOnlySupport, Reservation, troubles,
-};
+use leasehold_cuda_driver::{Access, Device, Driver, Fault, Grant, PhysicalHandle, Properties, Reservation, troubles};
 use leasehold_plugin_api::ErrorKind;
 use leasehold_tests::child::in_child;
 use leasehold_tests::cuda::{Lasting, Simulator, Touch};

@@ -26,6 +26,20 @@ impl Calls {
         outcome(named::set_current, unsafe { (self.set_current)(context) })
     }
 
+    /// What tells one context from a later one at the same address; `None` where the driver is older than that (12.0).
+    ///
+    /// # Safety
+    ///
+    /// The context is one that the driver handed out; it may have ended: `CUDA_ERROR_CONTEXT_IS_DESTROYED` is among the
+    /// documented codes.
+    pub(crate) unsafe fn context_id(&self, context: Opaque) -> Result<Option<u64>, Fault> {
+        let Some(function) = self.context_id else { return Ok(None) };
+        let mut id = 0;
+        // SAFETY: the function (1, 2), with an out-parameter that lives; the context is the driver's own.
+        outcome(named::context_id, unsafe { function(context, &raw mut id) })?;
+        Ok(Some(id))
+    }
+
     /// # Safety
     ///
     /// The caller owns the reservation of exactly this address and size, and nothing uses its addresses any more.

@@ -5,9 +5,13 @@ use super::{Opaque, raw};
 use libloading::Library;
 use std::ffi::{c_int, c_uchar, c_uint, c_ulonglong, c_void};
 
-/// Declares the table of functions: field, name as documented, symbol, parameters.
+/// Declares the table of functions: field, name as documented, symbol, parameters. Behind `(optional)` are those that older
+/// drivers lack.
 macro_rules! calls {
-    ($($field:ident: $call:literal, $symbol:ident, ($($parameter:ty),*);)*) => {
+    (
+        $($field:ident: $call:literal, $symbol:ident, ($($parameter:ty),*);)*
+        (optional) $($newer:ident: $newer_call:literal, $newer_symbol:ident, ($($newer_parameter:ty),*);)*
+    ) => {
         /// The driver's functions that this library calls.
         ///
         /// Invariant 1: each pointer is the function of that symbol, with the parameters that the CUDA Driver API
@@ -17,6 +21,7 @@ macro_rules! calls {
         #[derive(Clone, Copy, Debug)]
         pub(crate) struct Calls {
             $(pub(super) $field: unsafe extern "C" fn($($parameter),*) -> c_uint,)*
+            $(pub(super) $newer: Option<unsafe extern "C" fn($($newer_parameter),*) -> c_uint>,)*
         }
 
         impl Calls {
@@ -38,6 +43,14 @@ macro_rules! calls {
                         let found = unsafe { library.get::<unsafe extern "C" fn($($parameter),*) -> c_uint>(symbol) };
                         *found.map_err(|_| stringify!($symbol))?
                     },)*
+                    $($newer: {
+                        let symbol = concat!(stringify!($newer_symbol), "\0").as_bytes();
+                        // SAFETY: as above.
+                        let found = unsafe {
+                            library.get::<unsafe extern "C" fn($($newer_parameter),*) -> c_uint>(symbol)
+                        };
+                        found.ok().map(|function| *function)
+                    },)*
                 })
             }
         }
@@ -47,6 +60,10 @@ macro_rules! calls {
             $(
                 #[expect(non_upper_case_globals, reason = "as the fields of `Calls`")]
                 pub(in crate::sys) const $field: &str = $call;
+            )*
+            $(
+                #[expect(non_upper_case_globals, reason = "as the fields of `Calls`")]
+                pub(in crate::sys) const $newer: &str = $newer_call;
             )*
         }
 
@@ -58,6 +75,10 @@ macro_rules! calls {
                 let bound: unsafe fn($(inferred!($parameter)),*) -> _ = cudarc::driver::sys::$symbol;
                 let ours = <unsafe fn($($parameter),*) -> c_uint as Sizes>::of_type();
                 (stringify!($symbol), ours, bound.of_value())
+            },)* $({
+                let bound: unsafe fn($(inferred!($newer_parameter)),*) -> _ = cudarc::driver::sys::$newer_symbol;
+                let ours = <unsafe fn($($newer_parameter),*) -> c_uint as Sizes>::of_type();
+                (stringify!($newer_symbol), ours, bound.of_value())
             },)*]
         }
     };
@@ -99,6 +120,8 @@ calls! {
     await_stream: "cuStreamSynchronize", cuStreamSynchronize, (Opaque);
     destroy_stream: "cuStreamDestroy", cuStreamDestroy_v2, (Opaque);
     exchange_capture_mode: "cuThreadExchangeStreamCaptureMode", cuThreadExchangeStreamCaptureMode, (*mut c_uint);
+    (optional)
+    context_id: "cuCtxGetId", cuCtxGetId, (Opaque, *mut c_ulonglong);
 }
 
 #[cfg(test)]
@@ -141,7 +164,7 @@ mod tests {
     #[test]
     fn each_function_has_the_parameters_that_the_bindings_declare() {
         let all = sizes();
-        assert_eq!(all.len(), 34);
+        assert_eq!(all.len(), 35);
         for (symbol, ours, bound) in all {
             assert_eq!(ours, bound, "{symbol}");
         }

@@ -25,7 +25,7 @@ extern "C" fn leasehold_sim_reset() -> u32 {
 /// `version`, `virtual_memory` (0 or 1), `compute_mode`, `honoured_alignment` (the largest of a reservation). And with 0 or
 /// 1 what drivers may do one way or the other: `access_everywhere` (`cuMemGetAccess` where nothing is mapped), `refuses_unmapped` (`cuPointerGetAttribute` there),
 /// `gives_back_without_context` (`cuMemRelease`, `cuMemUnmap`, `cuMemAddressFree`), `handles_again` (the numbers of handles
-/// that ended), `descriptors` (each handle takes one of the process). `device` counts for `memory` alone.
+/// that ended), `lets_write` (read-only access is not enforced), `descriptors` (each handle takes one of the process). `device` counts for `memory` alone.
 ///
 /// # Safety
 ///

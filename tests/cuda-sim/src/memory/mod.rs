@@ -46,6 +46,8 @@ pub(crate) struct Memory {
     pub(crate) store: Store,
     /// Whether the call that is made acts on the first half of its mappings alone, since a test planned that.
     pub(crate) halves: bool,
+    /// Whether read-only access is enforced nowhere.
+    pub(crate) lets_write: bool,
     /// What somebody did that the documentation leaves undefined.
     pub(crate) violations: Vec<String>,
 }

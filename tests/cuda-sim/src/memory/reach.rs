@@ -61,6 +61,7 @@ impl Memory {
             let physical = self.physical.get(&mapping.handle).ok_or(Code::UNKNOWN)?;
             let offset = address - base;
             let piece = Piece { begin: physical.begin + offset, bytes: mapping.bytes - offset };
+            let wish = if self.lets_write { Wish::Read } else { wish };
             return if wish.is_granted_by(access) { Ok(piece) } else { Err(Code::INVALID_VALUE) };
         }
         // Under unified addressing every device copies to and from a plain allocation.

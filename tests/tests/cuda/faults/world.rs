@@ -120,6 +120,8 @@ impl<'s> World<'s> {
         let park = [("park", "32768")];
         let (host, backing) = host(name, if name == "cuda-pool" { &park } else { &[] });
         assert_eq!(backing.capabilities().granularity(), Some(UNIT));
+        // The context is made now: it stays where a step fails, and the calls that make it are no step's.
+        drop(host.buffer_set(&backing, 1, &BufferSpec::new(UNIT)).expect("the driver is well"));
         let (set, other, writable, sealed, allocation) = (None, None, None, None, None);
         Self { simulator, host, backing, set, other, writable, sealed, allocation, written: 0 }
     }
