@@ -20,11 +20,11 @@ thread_local! {
     static KEPT: Cell<Option<Identity>> = const { Cell::new(None) };
 }
 
-/// Which of the library's own streams something runs on. They don't wait for the program's streams, nor those for them:
-/// neither a step that runs nor a graph that is captured is in the way.
+/// Which of the library's own streams something runs on. No order is asked for between them and the program's streams, so
+/// that a graph that is captured there is not in the way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lane {
-    /// Zeroing of what is about to be handed out: short, and somebody waits for it.
+    /// Zeroing of what is about to be handed out: the growth waits for it.
     Zeroing,
     /// Copies in and out, and fills.
     Copying,

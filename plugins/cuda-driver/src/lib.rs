@@ -23,8 +23,10 @@
 //! that read and set variables of the thread, and none within [`Device::bind`], which a backing holds around many. Where
 //! other code resets the context, every call fails as device lost; only what gives back is still tried, without a context.
 //!
-//! **Streams.** Zeroing and copies go to two streams of this library's own, which don't block on the default stream: a
-//! growth waits for no step that runs, and no step waits for it.
+//! **Streams.** Zeroing and copies go to two streams of this library's own, which are not ordered against the default stream
+//! nor any other. The driver promises no more than that: `cuMemSetAccess` and `cuMemUnmap` may synchronise (CUDA Driver API,
+//! API synchronization behavior), and zeroing is a kernel, which queues behind one that fills the device. So a growth may
+//! wait for a step that runs.
 //!
 //! **Closing.** Each owning type has `close(self)`, which gives the value back with the [`Fault`] where the driver
 //! refuses. Drop does its best, and counts what it could not do. Nothing tracks which ranges are mapped:
