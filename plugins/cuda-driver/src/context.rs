@@ -13,11 +13,15 @@ use std::cell::Cell;
 use std::ffi::{c_int, c_uint, c_void};
 use std::marker::PhantomData;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// The number of the last retain.
+static LAST: AtomicU64 = AtomicU64::new(0);
 
 thread_local! {
-    /// The context that a [`Bound`] of this thread keeps current; none where none does, or where nobody can tell.
-    static KEPT: Cell<Option<Identity>> = const { Cell::new(None) };
+    /// The number of the retain whose context a [`Bound`] of this thread keeps current; 0 where none does, or where nobody can
+    /// tell.
+    static KEPT: Cell<u64> = const { Cell::new(0) };
 }
 
 /// Which of the library's own streams something runs on. No order is asked for between them and the program's streams, so
@@ -28,14 +32,6 @@ pub(crate) enum Lane {
     Zeroing,
     /// Copies in and out, and fills.
     Copying,
-}
-
-/// Which context it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Identity {
-    address: Opaque,
-    /// `cuCtxGetId`; `None` where the driver is older than that.
-    id: Option<u64>,
 }
 
 /// A retained primary context with the library's own streams.
@@ -63,8 +59,10 @@ struct Retained {
     device: c_int,
     /// Invariant 1: `cuDevicePrimaryCtxRetain` answered it for this value, which releases it once, on drop.
     raw: NonNull<c_void>,
-    /// Its id when it was retained.
+    /// Its id when it was retained; `None` where the driver has no ids.
     id: Option<u64>,
+    /// Tells this retain from every other of the process: an address comes again.
+    number: u64,
     /// Whether it was found to have ended under its users.
     has_ended: AtomicBool,
 }
@@ -79,7 +77,8 @@ impl Context {
     /// Retains the primary context of a device, which makes it where nobody has.
     pub(crate) fn retain(calls: &'static Calls, device: c_int) -> Result<Self, Fault> {
         let raw = retain(calls, device)?;
-        let mut retained = Retained { calls, device, raw, id: None, has_ended: AtomicBool::new(false) };
+        let number = LAST.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
+        let mut retained = Retained { calls, device, raw, id: None, number, has_ended: AtomicBool::new(false) };
         retained.id = retained.current_id()?;
         Ok(Self { streams: retained.make_streams()?, retained })
     }
@@ -111,6 +110,7 @@ impl Context {
     }
 
     /// As [`Retained::bind`].
+    #[inline]
     pub(crate) fn bind(&self) -> Result<Bound<'_>, Fault> {
         self.retained.bind()
     }
@@ -182,26 +182,28 @@ impl Retained {
 
     /// Makes it current on this thread until the answer is dropped, and lets nothing of this thread disturb a graph that
     /// somebody else captures meanwhile. Where that is so already, the driver isn't asked.
+    #[inline]
     fn bind(&self) -> Result<Bound<'_>, Fault> {
-        let ours = Identity { address: self.raw.as_ptr(), id: self.id };
-        let kept = KEPT.get();
-        let mut bound = Bound { calls: self.calls, kept: None, before: None, capture_mode: None, context: PhantomData };
-        if kept == Some(ours) {
-            return Ok(bound);
-        }
+        let undo = if KEPT.get() == self.number { None } else { Some(self.enter()?) };
+        Ok(Bound { _undo: undo, context: PhantomData })
+    }
+
+    #[inline(never)]
+    fn enter(&self) -> Result<Undo, Fault> {
         self.check()?;
-        bound.kept = Some(kept);
+        let (ours, kept) = (self.raw.as_ptr(), KEPT.get());
         let before = self.calls.current()?;
-        if before != ours.address {
+        let mut undo = Undo { calls: self.calls, kept, before: None, capture_mode: None };
+        if before != ours {
             // SAFETY: retained (1).
-            unsafe { self.calls.set_current(ours.address) }.map_err(|fault| self.note_ended(fault))?;
-            bound.before = Some(before);
+            unsafe { self.calls.set_current(ours) }.map_err(|fault| self.note_ended(fault))?;
+            undo.before = Some(before);
         }
-        if kept.is_none() {
-            bound.capture_mode = Some(self.calls.exchange_capture_mode(RELAXED)?);
+        if kept == 0 {
+            undo.capture_mode = Some(self.calls.exchange_capture_mode(RELAXED)?);
         }
-        KEPT.set(Some(ours));
-        Ok(bound)
+        KEPT.set(self.number);
+        Ok(undo)
     }
 }
 
@@ -232,9 +234,17 @@ impl Drop for Retained {
 #[derive(Debug)]
 #[must_use = "the context is current while this value lives"]
 pub struct Bound<'device> {
+    /// Nothing where it was so before.
+    _undo: Option<Undo>,
+    context: PhantomData<&'device Retained>,
+}
+
+/// How a thread was before a context was made current on it: made so again on drop.
+#[derive(Debug)]
+struct Undo {
     calls: &'static Calls,
-    /// What [`KEPT`] was before, to be put back, where that is another context.
-    kept: Option<Option<Identity>>,
+    /// What [`KEPT`] was before.
+    kept: u64,
     /// What to put back: nothing where the context was current already, null where none was.
     ///
     /// Invariant 2: the driver answered it on this thread as the current context. The pointer keeps the value on its
@@ -242,14 +252,11 @@ pub struct Bound<'device> {
     before: Option<Opaque>,
     /// The thread's previous stream-capture mode.
     capture_mode: Option<c_uint>,
-    context: PhantomData<&'device Retained>,
 }
 
-impl Drop for Bound<'_> {
+impl Drop for Undo {
     fn drop(&mut self) {
-        if let Some(kept) = self.kept {
-            KEPT.set(kept);
-        }
+        KEPT.set(self.kept);
         if self.capture_mode.is_some_and(|mode| self.calls.exchange_capture_mode(mode).is_err()) {
             troubles::count_context_not_restored();
         }
@@ -258,7 +265,7 @@ impl Drop for Bound<'_> {
         if unsafe { self.calls.set_current(before) }.is_err() {
             troubles::count_context_not_restored();
             // Whoever kept one current is asked about it again.
-            KEPT.set(None);
+            KEPT.set(0);
         }
     }
 }

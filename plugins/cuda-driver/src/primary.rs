@@ -40,15 +40,19 @@ impl Primary {
     }
 
     /// Its context, where something needed it before.
+    #[inline]
     pub(crate) fn made(&self) -> Option<&Context> {
         self.context.get()
     }
 
     /// Its context, retained now where nothing needed it before.
+    #[inline]
     pub(crate) fn context(&self) -> Result<&Context, Fault> {
-        if let Some(context) = self.made() {
-            return Ok(context);
-        }
+        self.made().map_or_else(|| self.make(), Ok)
+    }
+
+    #[cold]
+    fn make(&self) -> Result<&Context, Fault> {
         let _retaining = self.retaining.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(context) = self.made() {
             return Ok(context);
@@ -58,7 +62,11 @@ impl Primary {
     }
 
     /// Makes its context current on this thread, as [`Context::bind`].
+    #[inline]
     pub(crate) fn bind(&self) -> Result<Bound<'_>, Fault> {
-        self.context()?.bind()
+        match self.made() {
+            Some(context) => context.bind(),
+            None => self.make()?.bind(),
+        }
     }
 }
