@@ -1,5 +1,5 @@
-//! A retained primary context with this library's streams: made current around each call, and told from a later one that the
-//! driver makes at the same address after a reset.
+//! A retained primary context with this library's streams: made current around each call, and distinguished from a
+//! later one that the driver makes at the same address after a reset.
 //!
 //! Other code of the process may reset the device (`cuDevicePrimaryCtxReset`, `cudaDeviceReset`). The context's address comes
 //! again with the next retain, and using a stream of the former one crashes. So its id is compared before anything is done in
@@ -19,8 +19,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 static LAST: AtomicU64 = AtomicU64::new(0);
 
 thread_local! {
-    /// The number of the retain whose context a [`Bound`] of this thread keeps current; 0 where none does, or where nobody can
-    /// tell.
+    /// The number of the retain whose context a [`Bound`] of this thread keeps current; 0 where none does, or where that is
+    /// unknown.
     static KEPT: Cell<u64> = const { Cell::new(0) };
 }
 
@@ -61,7 +61,7 @@ struct Retained {
     raw: NonNull<c_void>,
     /// Its id when it was retained; `None` where the driver has no ids.
     id: Option<u64>,
-    /// Tells this retain from every other of the process: an address comes again.
+    /// Distinguishes this retain from every other of the process: an address comes again.
     number: u64,
     /// Whether it was found to have ended under its users.
     has_ended: AtomicBool,
@@ -74,7 +74,7 @@ unsafe impl Send for Context {}
 unsafe impl Sync for Context {}
 
 impl Context {
-    /// Retains the primary context of a device, which makes it where nobody has.
+    /// Retains the primary context of a device, which makes the context where there is none.
     pub(crate) fn retain(calls: &'static Calls, device: c_int) -> Result<Self, Fault> {
         let raw = retain(calls, device)?;
         let number = LAST.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
@@ -162,7 +162,7 @@ impl Retained {
         unsafe { self.calls.context_id(self.raw.as_ptr()) }
     }
 
-    /// Refuses a context that has ended, whatever is at its address now.
+    /// Refuses a context that has ended, also where another one is at its address.
     fn check(&self) -> Result<(), Fault> {
         if self.has_ended.load(Ordering::Relaxed) {
             return Err(Fault::of_reset_context());
@@ -211,11 +211,11 @@ impl Retained {
 /// context can't be made current. Its documented codes list none for the want of one.
 pub(crate) fn without_context<T>(calls: &Calls, act: impl FnOnce(&Calls) -> T) -> T {
     let mode = calls.exchange_capture_mode(RELAXED);
-    let answer = act(calls);
+    let outcome = act(calls);
     if mode.is_ok_and(|mode| calls.exchange_capture_mode(mode).is_err()) {
         troubles::count_context_not_restored();
     }
-    answer
+    outcome
 }
 
 impl Drop for Retained {

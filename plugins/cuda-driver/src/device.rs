@@ -44,7 +44,7 @@ impl Device {
     ///
     /// # Errors
     ///
-    /// What the driver answers: where this is the first need of a context, that it can't be made; else above all that it has
+    /// What the driver reports: where this is the first need of a context, that it can't be made; else above all that it has
     /// ended.
     pub fn bind(&self) -> Result<Bound<'_>, Fault> {
         self.primary.bind()
@@ -69,7 +69,7 @@ impl Device {
     }
 
     /// One call that gives back, with its context current, or without one where that can't be: after a reset nothing else
-    /// can be done. Where neither works, the answer is why the context could not be made current.
+    /// can be done. Where neither works, the error is why the context could not be made current.
     pub(crate) fn give_back(&self, act: impl FnOnce(&Calls) -> Result<(), Fault>) -> Result<(), Fault> {
         match self.bind() {
             Ok(_bound) => act(self.calls),
@@ -131,7 +131,7 @@ impl Device {
         };
         match ask(self.calls) {
             Err(fault) if fault.code == code::INVALID_CONTEXT => self.run(ask),
-            told => told,
+            outcome => outcome,
         }
     }
 

@@ -12,9 +12,9 @@
 //! [`Driver::device`] answer the host's own errors, of kind `Unavailable` where the driver or a device isn't here.
 //!
 //! The driver is found at run time, at the path that is named or by its names, and everything builds without it. cudarc's
-//! functions panic where the library or a symbol is missing, and answer an enumeration that an unknown code makes undefined,
+//! functions panic where the library or a symbol is missing, and return an enumeration that an unknown code makes undefined,
 //! and its loader takes a toolkit's stub before the driver; so only its plain structs are used, and each function is called
-//! through a pointer that answers a number.
+//! through a pointer that returns a number.
 //!
 //! **Contexts.** What a device is can be asked without a context. Its primary context is retained once for this library in the
 //! process, by the first call that needs it, and released when the last value that needs it is gone. Every call makes it

@@ -52,7 +52,7 @@ impl Candidate {
         self.calls
     }
 
-    /// The file that it was loaded from, where the system tells.
+    /// The file that it was loaded from, where the system shows it.
     pub(crate) fn path(&self) -> Option<String> {
         let maps = std::fs::read_to_string("/proc/self/maps").ok()?;
         file_at(&maps, self.calls.address())
@@ -113,13 +113,13 @@ fn find_by_name(name: &str, flags: i32) -> Option<Result<Candidate, BackingError
 /// [`Unavailable`](ErrorKind::Unavailable): no library, a library that is no driver or lacks a symbol, one that would not be
 /// found by the driver's names.
 pub(crate) fn at(path: &Path) -> Result<Candidate, BackingError> {
-    // SAFETY: whoever names a path vouches for the code that runs when its library is loaded.
+    // SAFETY: the caller, who names the path, vouches for the code that runs when its library is loaded.
     let opened = unsafe { unix::Library::open(Some(path), FLAGS) };
     let refused = |why: &dyn Display| unavailable(format!("no CUDA driver at {}: {why}", path.display()));
     let unopened =
         |why: &dyn Display| refused(&format!("{why}; name the driver's own libcuda.so.1, or leave it to be found"));
     let library = Library::from(opened.map_err(|error| unopened(&innermost(&error)))?);
-    // SAFETY: whoever names a path vouches that the driver's functions are behind their names.
+    // SAFETY: the caller, who names the path, vouches that the driver's functions are behind their names.
     let candidate = unsafe { Candidate::of(library) }.map_err(|(library, symbol)| {
         let version = version_of(&library);
         refused(&format!(

@@ -8,7 +8,7 @@ use std::ffi::c_int;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 /// The devices in use: one for each ordinal, and beside it those whose context has ended under their users. The lock is held
-/// while one is looked up. Nobody who holds it waits for anything but the driver.
+/// while one is looked up, and waits for nothing but the driver.
 static IN_USE: Mutex<Vec<Weak<Primary>>> = Mutex::new(Vec::new());
 
 /// One device, and its primary context once something needs it.

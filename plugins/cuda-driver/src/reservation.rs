@@ -167,7 +167,7 @@ impl Reservation {
     ///
     /// # Errors
     ///
-    /// What the driver answers: then nobody can tell.
+    /// What the driver reports: then it is unknown.
     pub fn is_mapped(&self, offset: u64) -> Result<bool, Fault> {
         const CALL: &str = "cuPointerGetAttribute";
         let address = self.part(CALL, offset, 1)?;
@@ -175,7 +175,7 @@ impl Reservation {
         // context could not be made current it was not made.
         match self.device.run(|calls| calls.is_mapped(address)) {
             Err(fault) if fault.call == CALL && fault.is_invalid_value() => Ok(false),
-            told => told,
+            outcome => outcome,
         }
     }
 

@@ -181,7 +181,7 @@ impl Region {
         ended.map_err(|fault| Broken { fault, undo: set(Access::ReadWrite).err() })
     }
 
-    /// Refuses a device on which what was set to reading may be written: no attribute tells that beforehand.
+    /// Refuses a device on which what was set to reading may be written: no attribute shows that beforehand.
     fn check_read_only(&self, space: &Reservation) -> Result<(), Fault> {
         for ordinal in &*self.ordinals {
             if space.access(0, *ordinal)? != Some(Access::ReadOnly) {

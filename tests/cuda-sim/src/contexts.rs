@@ -1,7 +1,7 @@
 //! Primary contexts by device, and which context is current on a thread.
 //!
-//! A context is known by its address. That of one which was released is never used again, so that it is told from its
-//! successor; after a reset the next retain makes another context at the same address, which `cuCtxGetId` tells apart.
+//! A context is known by its address. That of one which was released is never used again, which distinguishes it from
+//! its successor; after a reset the next retain makes another context at the same address, with another `cuCtxGetId`.
 //! CUDA Driver API: Primary Context Management, Context Management.
 
 use crate::codes::{Answer, Code};
@@ -77,7 +77,7 @@ impl Contexts {
         id
     }
 
-    /// What tells one life of a context from all others: `cuCtxGetId`.
+    /// What distinguishes one life of a context from all others: `cuCtxGetId`.
     pub(crate) fn unique(&self, id: ContextId) -> Answer<u64> {
         let context = self.all.get(&id).ok_or(Code::INVALID_CONTEXT)?;
         if context.life == Life::Alive { Ok(context.unique) } else { Err(Code::CONTEXT_IS_DESTROYED) }

@@ -82,7 +82,7 @@ fn a_child_that_stores_says_in_its_status_what_came_of_it() {
     // The first store is the one that has to succeed, the prefix's zeroing is before it.
     let (code, said, _) = store("fill-of-mapping", "cuMemsetD8Async 2 1");
     assert_eq!((code, said.as_str()), (1, "cuMemsetD8Async failed: CUDA_ERROR_INVALID_VALUE (1)\n"));
-    // The second is the one of sealing: it answers success, and does nothing.
+    // The second is the one of sealing: it returns success, and does nothing.
     let (code, said, _) = store("fill-of-window", "cuMemSetAccess 2 0");
     assert_eq!(code, 2, "nothing can be sealed: {said}");
     assert!(said.contains("not sealed: cuMemSetAccess failed: CUDA_ERROR_NOT_SUPPORTED (801)"), "{said}");

@@ -36,6 +36,7 @@ fn a_registry_is_loaded_and_listed_without_a_context() {
             let backing = host.backing("device").unwrap();
             assert_eq!(backing.capabilities().granularity(), Some(UNIT));
             assert_eq!(backing.description().device_name, "Leasehold simulated device 0");
+            assert_eq!(host.backings().len(), 1);
             assert_eq!(host.trim(&backing, u64::MAX).unwrap_or(0), 0, "nor does a trim of nothing make one");
             drop((backing, host));
             let made: Vec<_> =
@@ -124,7 +125,7 @@ fn a_host_that_a_forked_child_makes_says_what_is_wrong() {
     simulator.finish();
 }
 
-/// Memory belongs to no context, so it outlives a reset; who resets makes the context anew at the same address.
+/// Memory belongs to no context, so it outlives a reset, after which the context is made anew at the same address.
 #[test]
 fn after_a_reset_the_backing_is_retired_and_gives_back() {
     let simulator = simulator();

@@ -161,8 +161,8 @@ fn a_pool_parks_no_more_than_its_bound_after_a_growth_that_failed_though_somebod
 
 /// Evicting would free memory, of which there is enough.
 #[test]
-fn nobody_is_asked_for_room_where_descriptors_run_out() {
-    if !in_child("short_of_memory::nobody_is_asked_for_room_where_descriptors_run_out", &[]) {
+fn no_holder_is_asked_where_descriptors_run_out() {
+    if !in_child("short_of_memory::no_holder_is_asked_where_descriptors_run_out", &[]) {
         return;
     }
     let (simulator, host, [vmm, pool]) = device();

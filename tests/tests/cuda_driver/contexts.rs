@@ -19,7 +19,7 @@ fn calls_of_contexts(simulator: &Simulator) -> u64 {
         .sum()
 }
 
-/// A context takes seconds and hundreds of MiB, and who only lists devices has no use for it.
+/// A context takes seconds and hundreds of MiB, and listing devices has no use for it.
 #[test]
 fn what_a_device_is_needs_no_context() {
     let simulator = Simulator::start();
@@ -185,7 +185,7 @@ fn after_a_reset_the_device_is_lost_and_no_old_stream_is_used() {
     }
 }
 
-/// The context that is made anew is another one, for whoever begins anew in the same process.
+/// The context that is made anew is another one, for code that begins anew in the same process.
 #[test]
 fn beside_what_a_reset_ended_the_device_is_used_anew() {
     let simulator = Simulator::start();
@@ -230,8 +230,8 @@ fn after_the_context_is_gone_calls_and_drops_fail_in_words() {
 
 /// `cuCtxGetId` came with CUDA 12.0.
 #[test]
-fn a_driver_without_ids_of_contexts_serves_and_tells_what_is_gone() {
-    if !in_child("contexts::a_driver_without_ids_of_contexts_serves_and_tells_what_is_gone", &[]) {
+fn a_driver_without_ids_of_contexts_serves() {
+    if !in_child("contexts::a_driver_without_ids_of_contexts_serves", &[]) {
         return;
     }
     let folder = tempfile::tempdir().unwrap();

@@ -170,9 +170,9 @@ fn a_stub_that_is_loaded_already_is_named() {
 }
 
 #[test]
-fn a_driver_that_is_named_is_taken_though_what_is_found_is_none() {
+fn a_named_driver_is_taken_though_none_is_found() {
     let folder = tempfile::tempdir().unwrap();
-    if !in_child_of("finding::a_driver_that_is_named_is_taken_though_what_is_found_is_none", folder.path()) {
+    if !in_child_of("finding::a_named_driver_is_taken_though_none_is_found", folder.path()) {
         return;
     }
     let folder = searched();

@@ -26,7 +26,7 @@ impl Calls {
         outcome(named::set_current, unsafe { (self.set_current)(context) })
     }
 
-    /// What tells one context from a later one at the same address; `None` where the driver is older than that (12.0).
+    /// What distinguishes a context from a later one at the same address; `None` where the driver is older than that (12.0).
     ///
     /// # Safety
     ///

@@ -66,7 +66,7 @@ pub(super) fn unmap(space: &Reservation, granule: u64, run: &Range<u64>) -> Resu
     if left.is_empty() { Ok(()) } else { Err(Stuck { fault, gone: runs(gone), left: runs(left), unsure }) }
 }
 
-/// Whether nothing is mapped at an offset any more, by the two calls that can tell: the driver says that nothing is mapped
+/// Whether nothing is mapped at an offset any more, by the two calls that show it: the driver reports that nothing is mapped
 /// there, and refuses the address where that is to be unmapped. Only that call's own refusal counts: where the context could
 /// not be made current it was not even made.
 fn is_gone(space: &Reservation, offset: u64, unmap: impl FnOnce() -> Result<(), Fault>) -> Result<bool, Fault> {

@@ -124,7 +124,7 @@ unsafe extern "C" fn cuMemGetAccess(flags: *mut u64, location: *const MemLocatio
     })
 }
 
-/// Of the attributes it has the one that tells whether anything is mapped at an address.
+/// Of the attributes it has the one that shows whether anything is mapped at an address.
 ///
 /// # Safety
 ///

@@ -11,7 +11,7 @@ use leasehold_host_memory::sys::{Counting, page_bytes};
 pub(crate) struct Reserved {
     pub(crate) base: u64,
     pub(crate) bytes: u64,
-    /// Keeps its addresses from everybody else.
+    /// Keeps its addresses reserved in this process.
     _space: AddressSpace,
 }
 

@@ -99,7 +99,7 @@ fn a_poisoned_context_answers_its_code_until_it_ends() {
 }
 
 #[test]
-fn after_a_reset_the_next_context_has_the_same_address_and_another_id() {
+fn after_a_reset_the_address_is_the_same_and_the_id_is_not() {
     let mut simulation = ready();
     let context = current().unwrap();
     let unique = simulation.contexts.unique(context).unwrap();
