@@ -1,7 +1,7 @@
 //! A driver call that failed: which one, with which code, in words that name both, and what kind of failure that is.
 
+use crate::cause::Cause;
 use crate::code;
-use crate::process;
 use leasehold_plugin_api::{BackingError, ErrorKind};
 use std::fmt;
 
@@ -15,21 +15,6 @@ pub struct Fault {
     cause: Cause,
 }
 
-/// What is known of a failure beside its code.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Cause {
-    /// Nothing.
-    Unknown,
-    /// The process was forked from one that had initialised the driver.
-    Forked,
-    /// The process has no file descriptor left: a handle may take one, and the driver reports that as "out of memory".
-    NoDescriptors,
-    /// The context was reset by other code of the process, and perhaps made anew at the same address.
-    Reset,
-    /// The device's compute mode lets no process make a context.
-    Prohibited,
-}
-
 impl Fault {
     /// The failure of `call` with that code.
     #[must_use]
@@ -39,12 +24,7 @@ impl Fault {
 
     /// The failure of a call that was made just now, with what this process shows of its cause.
     pub(crate) fn of_call(call: &'static str, code: u32) -> Self {
-        let cause = match code {
-            code::NOT_INITIALIZED if process::is_forked() => Cause::Forked,
-            code::OUT_OF_MEMORY if process::is_out_of_descriptors() => Cause::NoDescriptors,
-            _ => Cause::Unknown,
-        };
-        Self { call, code, cause }
+        Self { call, code, cause: Cause::of(code) }
     }
 
     /// The same failure, of a device in the prohibited compute mode.
@@ -115,7 +95,7 @@ impl Fault {
     /// 720 refuse one call and leave the context as it was.
     #[must_use]
     pub fn kind(self) -> ErrorKind {
-        if let Some(kind) = self.kind_of_cause() {
+        if let Some(kind) = self.cause.kind() {
             return kind;
         }
         match self.code {
@@ -140,20 +120,11 @@ impl Fault {
         }
     }
 
-    fn kind_of_cause(self) -> Option<ErrorKind> {
-        match self.cause {
-            Cause::Unknown => None,
-            Cause::Forked | Cause::Reset => Some(ErrorKind::DeviceLost),
-            Cause::NoDescriptors => Some(ErrorKind::Internal),
-            Cause::Prohibited => Some(ErrorKind::Unavailable),
-        }
-    }
-
     /// What may help against this failure: by its cause where that is known, else by its code, else by its
     /// [kind](Self::kind).
     #[must_use]
     pub fn advice(self) -> &'static str {
-        self.advice_on_cause().or_else(|| self.advice_on_code()).unwrap_or_else(|| match self.kind() {
+        self.cause.advice().or_else(|| self.advice_on_code()).unwrap_or_else(|| match self.kind() {
             ErrorKind::OutOfMemory => "free memory of the device, or lower the budget of its domain",
             ErrorKind::AddressSpaceExhausted => "reserve less, or release regions first",
             ErrorKind::DeviceLost => "nothing of this context works any more: end the process, or make everything anew",
@@ -161,15 +132,6 @@ impl Fault {
             ErrorKind::Unavailable => "see nvidia-smi -q for the device's state and compute mode",
             _ => "try again; where it stays so, see what the driver says of the code",
         })
-    }
-
-    fn advice_on_cause(self) -> Option<&'static str> {
-        match self.cause {
-            Cause::Unknown | Cause::Reset => None,
-            Cause::Forked => Some("fork workers before a registry is loaded or CUDA is used, or start them by exec"),
-            Cause::NoDescriptors => Some("raise its limit (ulimit -n), or have fewer handles (option `handle`)"),
-            Cause::Prohibited => Some("have it allow contexts (nvidia-smi -c DEFAULT), or use another device"),
-        }
     }
 
     fn advice_on_code(self) -> Option<&'static str> {
@@ -223,13 +185,7 @@ impl std::error::Error for Fault {}
 impl fmt::Display for Fault {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{} failed: {} ({})", self.call, self.name(), self.code)?;
-        formatter.write_str(match self.cause {
-            Cause::Unknown => "",
-            Cause::Forked => ", since this process was forked from one that had initialised CUDA",
-            Cause::NoDescriptors => ", since this process has no file descriptor left",
-            Cause::Reset => ", since the device's primary context was reset",
-            Cause::Prohibited => ", since the device's compute mode is prohibited",
-        })
+        formatter.write_str(self.cause.words())
     }
 }
 

@@ -35,6 +35,7 @@
 //! Everything may be used from any thread; nothing panics. Waiting happens in the functions that say so, in
 //! copies and fills, and where the driver frees a plain allocation.
 
+mod cause;
 mod code;
 mod context;
 mod device;
