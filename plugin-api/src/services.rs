@@ -44,12 +44,15 @@ impl LogLevel {
 
 /// What the host offers to one backing, from its creation to its end.
 ///
-/// Copies are cheap and may go to any thread. After the backing's end each call answers a failure and changes nothing.
+/// Copies are cheap and may go to any thread, and outlive the backing: after its end each call fails and changes nothing,
+/// and a line of log has no backing's name.
 /// Hold no lock of your own while you call: the host may call back into the same backing on the same thread.
 #[derive(Clone, Copy)]
 pub struct HostServices {
     /// Invariant 1: points to a table that is valid, and unchanged, for the life of the process.
     table: &'static HostServicesTable,
+    /// Which backing's services they are.
+    context: u64,
 }
 
 // SAFETY: by invariant 1 the table is never changed, and the host promises that its operations may be called from any
@@ -59,16 +62,16 @@ unsafe impl Send for HostServices {}
 unsafe impl Sync for HostServices {}
 
 impl HostServices {
-    /// The services behind a table.
+    /// The services of the backing that the host knows by this number, behind the host's table.
     ///
     /// # Safety
     ///
     /// `table` is valid and unchanged for the life of the process, and its operations keep the rules of
     /// [`HostServicesTable`].
     #[must_use]
-    pub unsafe fn from_table(table: *const HostServicesTable) -> Self {
+    pub unsafe fn from_table(table: *const HostServicesTable, context: u64) -> Self {
         // SAFETY: the caller promises invariant 1.
-        Self { table: unsafe { &*table } }
+        Self { table: unsafe { &*table }, context }
     }
 
     /// The table.
@@ -77,10 +80,16 @@ impl HostServices {
         self.table
     }
 
+    /// The number that goes with the table.
+    #[must_use]
+    pub fn context(&self) -> u64 {
+        self.context
+    }
+
     /// Adds a line to the host's log, under the backing's name.
     pub fn log(&self, level: LogLevel, message: &str) {
         // SAFETY: invariant 1; the text is borrowed for the call.
-        unsafe { (self.table.log)(self.table.context, level.number(), Text::borrow(message)) }
+        unsafe { (self.table.log)(self.context, level.number(), Text::borrow(message)) }
     }
 
     /// The identity of the domain's books, for [`Accounting::Backing`](crate::Accounting::Backing). They are opened where
@@ -97,8 +106,7 @@ impl HostServices {
         let mut bytes = [0; 16];
         let mut error = ErrorRecord::empty();
         // SAFETY: invariant 1; both out-parameters are ours for the call.
-        let status =
-            unsafe { (self.table.authority)(self.table.context, domain.into(), &raw mut bytes, &raw mut error) };
+        let status = unsafe { (self.table.authority)(self.context, domain.into(), &raw mut bytes, &raw mut error) };
         error.answer(status).map(|()| AuthorityId::from_bytes(bytes))
     }
 
@@ -113,8 +121,7 @@ impl HostServices {
     pub fn charge(&self, domain: Domain, bytes: u64, role: MemoryRole) -> Result<(), BackingError> {
         let mut error = ErrorRecord::empty();
         // SAFETY: invariant 1; the error record is ours for the call.
-        let status =
-            unsafe { (self.table.charge)(self.table.context, domain.into(), bytes, role.into(), &raw mut error) };
+        let status = unsafe { (self.table.charge)(self.context, domain.into(), bytes, role.into(), &raw mut error) };
         error.answer(status)
     }
 
@@ -127,7 +134,7 @@ impl HostServices {
     pub fn refund(&self, domain: Domain, bytes: u64) -> Result<(), BackingError> {
         let mut error = ErrorRecord::empty();
         // SAFETY: invariant 1; the error record is ours for the call.
-        let status = unsafe { (self.table.refund)(self.table.context, domain.into(), bytes, &raw mut error) };
+        let status = unsafe { (self.table.refund)(self.context, domain.into(), bytes, &raw mut error) };
         error.answer(status)
     }
 }

@@ -69,7 +69,7 @@ pub(crate) struct CheckedBacking {
     quarantine: Mutex<Vec<Unreturned>>,
     /// Releases that failed, with none after them that succeeded.
     failed_releases: AtomicU32,
-    services: &'static ServiceContext,
+    services: Arc<ServiceContext>,
     /// The process that it lives in.
     process: ProcessMark,
     /// Among those who are asked for room, while it lives.
@@ -83,13 +83,13 @@ impl CheckedBacking {
         discovery: Discovery,
         books: Arc<DomainBooks>,
         addresses: Arc<AddressMap>,
-        services: &'static ServiceContext,
+        services: Arc<ServiceContext>,
     ) -> Arc<Self> {
         let Discovery { description, accounting, capabilities } = discovery;
         let (quarantine, failed_releases) = (Mutex::default(), AtomicU32::new(0));
         let process = ProcessMark::current();
         Arc::new_cyclic(|this: &Weak<Self>| {
-            let _place = Self::take_place(&books, accounting, services, this.clone());
+            let _place = Self::take_place(&books, accounting, &services, this.clone());
             Self {
                 name,
                 inner,
@@ -134,7 +134,7 @@ impl CheckedBacking {
 
     /// Whether both belong to one host.
     pub(crate) fn shares_host_with(&self, other: &Self) -> bool {
-        self.services.shares_host_with(other.services)
+        self.services.shares_host_with(&other.services)
     }
 
     /// The unit that address space and prefixes come in; 1 where the backing maps nothing.

@@ -62,11 +62,15 @@ impl ForeignEntry {
     /// Makes a backing.
     pub(crate) fn create(&self, options: &Options, services: HostServices) -> Result<ImportedBacking, BackingError> {
         let records = OptionRecord::list(options);
-        let request =
-            CreateRequest { services: services.as_table(), options: records.as_ptr(), option_count: records.len() };
+        let request = CreateRequest {
+            services: services.as_table(),
+            services_context: services.context(),
+            options: records.as_ptr(),
+            option_count: records.len(),
+        };
         let unwritten = BackingInstance { this: ptr::null_mut(), table: ptr::null() };
         let instance = ask(unwritten, |out, error| {
-            // SAFETY: invariant 1; request and out-parameters are ours for the call, the services live for ever.
+            // SAFETY: invariant 1; request and out-parameters are ours for the call, the table of services is static.
             unsafe { (self.entry.create)(self.entry.context, &raw const request, out, error) }
         })?;
         // SAFETY: the table of a backing that was made, where it is not null, is valid for the life of the process.

@@ -10,7 +10,7 @@
 //! ```
 //!
 //! * `imported`, `foreign`: a backing that is called through its tables.
-//! * `services`: the host's side of `HostServices`.
+//! * `services`: the host's side of `HostServices`; `contexts` finds it by the number that a plugin knows.
 //! * `refunds`: what a backing refunded during one call.
 //! * `made`: a backing that came through either door, and what it says of itself.
 //! * `direct`: every call as the backing answers it, for whoever examines one.
@@ -32,6 +32,7 @@ mod answers;
 pub(crate) mod bytes;
 mod capabilities;
 mod checked;
+mod contexts;
 mod direct;
 mod foreign;
 mod imported;

@@ -1,21 +1,21 @@
 //! The host's side of `HostServices`: what one backing may ask of the host.
 //!
-//! A context lives for the life of the process, because a thread of the plugin may outlive its backing; closing it makes
-//! every later call fail and returns what the backing had charged. No lock is held while a charge is made.
+//! A plugin knows its context by a number that is never used twice, since a thread of the plugin may outlive its backing:
+//! a call with the number of a context that has ended finds nothing, and fails. So a context lives no longer than its
+//! backing, and nothing of it stays. No lock is held while a charge is made.
 #![expect(unsafe_code, reason = "the functions behind a C-shaped table take raw pointers")]
 
-use super::{quietly, refunds};
+use super::{contexts, quietly, refunds};
 use crate::error::{RefusedFigures, TierExhausted};
 use crate::governor::{DomainBooks, GovernorCore, Lease, Party, PartyId};
+use crate::machine::ProcessMark;
 use leasehold_plugin_api::abi::{
     DomainRecord, ErrorRecord, HostServicesTable, RoleRecord, STATUS_FAILED, STATUS_OK, STATUS_PANICKED, Text,
 };
 use leasehold_plugin_api::{AuthorityId, BackingError, Domain, ErrorKind, HostServices, LogLevel, MemoryRole, Tier};
 use std::cell::Cell;
 use std::collections::BTreeMap;
-use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::ptr;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 thread_local! {
@@ -23,8 +23,15 @@ thread_local! {
     static REFUSED: Cell<Option<(Party, RefusedFigures)>> = const { Cell::new(None) };
 }
 
+/// The services of every backing of this process.
+static TABLE: HostServicesTable = HostServicesTable { log, authority, charge, refund };
+
 /// What the host keeps for one backing.
 pub(crate) struct ServiceContext {
+    /// What a plugin calls it.
+    number: u64,
+    /// The process that it was made in.
+    process: ProcessMark,
     backing: Arc<str>,
     /// The backing as a party to what it asks for.
     party: Party,
@@ -37,15 +44,7 @@ pub(crate) struct ServiceContext {
     accounts: Mutex<Option<BTreeMap<Domain, Lease>>>,
     /// Why the backing is out of service.
     retired: OnceLock<String>,
-    /// Invariant 1: its context points to this very value, which is leaked.
-    table: OnceLock<HostServicesTable>,
 }
-
-// SAFETY: all fields but the table may be shared by themselves; the table is written once, before the context is
-// handed out, and its raw pointer is only ever used to reach this value again.
-unsafe impl Sync for ServiceContext {}
-// SAFETY: as above.
-unsafe impl Send for ServiceContext {}
 
 impl std::fmt::Debug for ServiceContext {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -54,9 +53,11 @@ impl std::fmt::Debug for ServiceContext {
 }
 
 impl ServiceContext {
-    /// Opens the context of one backing, for the life of the process. If it is a disk, it has that number.
-    pub(crate) fn open(backing: Arc<str>, governor: Arc<GovernorCore>, disk: u32) -> &'static Self {
-        let context: &'static Self = Box::leak(Box::new(Self {
+    /// Opens the context of one backing. If it is a disk, it has that number.
+    pub(crate) fn open(backing: Arc<str>, governor: Arc<GovernorCore>, disk: u32) -> Arc<Self> {
+        let context = Arc::new(Self {
+            number: contexts::mint(),
+            process: ProcessMark::current(),
             backing,
             party: Party::Backing(PartyId::mint()),
             governor,
@@ -64,23 +65,20 @@ impl ServiceContext {
             domain: OnceLock::new(),
             accounts: Mutex::new(Some(BTreeMap::new())),
             retired: OnceLock::new(),
-            table: OnceLock::new(),
-        }));
-        context.table.get_or_init(|| HostServicesTable {
-            context: ptr::from_ref(context).cast(),
-            log,
-            authority,
-            charge,
-            refund,
         });
+        contexts::add(context.number, &context);
         context
     }
 
+    /// Whether this is the process that made it, and no child that was forked off since.
+    pub(super) fn is_of_this_process(&self) -> bool {
+        self.process.is_here()
+    }
+
     /// The services as an author of a backing holds them.
-    pub(crate) fn services(&'static self) -> HostServices {
-        let table = self.table.get().map_or(ptr::null(), ptr::from_ref);
-        // SAFETY: `open` has set the table, which is leaked with the context, and the operations below keep its rules.
-        unsafe { HostServices::from_table(table) }
+    pub(crate) fn services(&self) -> HostServices {
+        // SAFETY: the table is static, and the operations below keep its rules.
+        unsafe { HostServices::from_table(&raw const TABLE, self.number) }
     }
 
     /// The number of its disk, if it is one.
@@ -150,17 +148,6 @@ impl ServiceContext {
                     )
                 });
             }
-        }
-    }
-
-    fn log(&self, level: LogLevel, message: &str) {
-        let backing = &*self.backing;
-        match level {
-            LogLevel::Error => tracing::error!(backing, "{message}"),
-            LogLevel::Warning => tracing::warn!(backing, "{message}"),
-            LogLevel::Information => tracing::info!(backing, "{message}"),
-            LogLevel::Debugging => tracing::debug!(backing, "{message}"),
-            LogLevel::Tracing => tracing::trace!(backing, "{message}"),
         }
     }
 
@@ -256,19 +243,40 @@ fn ended() -> BackingError {
     BackingError::new(ErrorKind::WrongState, "the backing has ended; its services are closed")
 }
 
+impl Drop for ServiceContext {
+    /// A forked child forgets what the backing had charged: that is the parent's to return.
+    fn drop(&mut self) {
+        if self.process.is_here() {
+            contexts::remove(self.number);
+        } else {
+            std::mem::forget(self.accounts.get_mut().unwrap_or_else(PoisonError::into_inner).take());
+        }
+    }
+}
+
+/// Adds a line to the log; without a name where the backing has ended.
+fn log_line(backing: Option<&str>, level: LogLevel, message: &str) {
+    match level {
+        LogLevel::Error => tracing::error!(backing, "{message}"),
+        LogLevel::Warning => tracing::warn!(backing, "{message}"),
+        LogLevel::Information => tracing::info!(backing, "{message}"),
+        LogLevel::Debugging => tracing::debug!(backing, "{message}"),
+        LogLevel::Tracing => tracing::trace!(backing, "{message}"),
+    }
+}
+
 /// Runs one service: its error goes into the record, its panic no further.
 ///
 /// # Safety
 ///
-/// `context` came from [`ServiceContext::open`]; `error` points to a record that nobody else uses during the call.
+/// `error` points to a record that nobody else uses during the call.
 unsafe fn serve(
-    context: *const c_void,
+    context: u64,
     error: *mut ErrorRecord,
     service: impl FnOnce(&ServiceContext) -> Result<(), BackingError>,
 ) -> u32 {
-    // SAFETY: the caller promises a context, and contexts live for ever.
-    let context = unsafe { &*context.cast::<ServiceContext>() };
-    let (status, failure) = match catch_unwind(AssertUnwindSafe(|| service(context))) {
+    let serve = || service(&*contexts::find(context).ok_or_else(ended)?);
+    let (status, failure) = match catch_unwind(AssertUnwindSafe(serve)) {
         Ok(Ok(())) => return STATUS_OK,
         Ok(Err(failure)) => (STATUS_FAILED, failure),
         Err(payload) => (STATUS_PANICKED, BackingError::from_panic("the host", payload)),
@@ -282,31 +290,24 @@ unsafe fn serve(
 /// # Safety
 ///
 /// As in [`HostServicesTable`].
-unsafe extern "C" fn log(context: *const c_void, level: u32, message: Text) {
-    let mut error = ErrorRecord::empty();
-    let service = |context: &ServiceContext| {
-        let bytes = if message.len == 0 {
-            &[]
-        } else {
-            // SAFETY: the plugin lends the text for the call.
-            unsafe { std::slice::from_raw_parts(message.data, message.len) }
-        };
-        context.log(LogLevel::from_number(level), &String::from_utf8_lossy(bytes));
-        Ok(())
+unsafe extern "C" fn log(context: u64, level: u32, message: Text) {
+    let bytes = if message.len == 0 {
+        &[]
+    } else {
+        // SAFETY: the plugin lends the text for the call.
+        unsafe { std::slice::from_raw_parts(message.data, message.len) }
     };
-    // SAFETY: the plugin passes the context that came with the table; the record is ours.
-    unsafe { serve(context, &raw mut error, service) };
+    quietly(|| {
+        let context = contexts::find(context);
+        let backing = context.as_ref().map(|context| &*context.backing);
+        log_line(backing, LogLevel::from_number(level), &String::from_utf8_lossy(bytes));
+    });
 }
 
 /// # Safety
 ///
 /// As in [`HostServicesTable`].
-unsafe extern "C" fn authority(
-    context: *const c_void,
-    domain: DomainRecord,
-    out: *mut [u8; 16],
-    error: *mut ErrorRecord,
-) -> u32 {
+unsafe extern "C" fn authority(context: u64, domain: DomainRecord, out: *mut [u8; 16], error: *mut ErrorRecord) -> u32 {
     let service = |context: &ServiceContext| {
         let authority = context.authority(context.domain_of(domain)?)?;
         // SAFETY: the plugin lends the out-parameter for the call.
@@ -321,7 +322,7 @@ unsafe extern "C" fn authority(
 ///
 /// As in [`HostServicesTable`].
 unsafe extern "C" fn charge(
-    context: *const c_void,
+    context: u64,
     domain: DomainRecord,
     bytes: u64,
     role: RoleRecord,
@@ -334,7 +335,7 @@ unsafe extern "C" fn charge(
 /// # Safety
 ///
 /// As in [`HostServicesTable`].
-unsafe extern "C" fn refund(context: *const c_void, domain: DomainRecord, bytes: u64, error: *mut ErrorRecord) -> u32 {
+unsafe extern "C" fn refund(context: u64, domain: DomainRecord, bytes: u64, error: *mut ErrorRecord) -> u32 {
     // SAFETY: the plugin keeps the rules of the table.
     unsafe { serve(context, error, |context| context.refund(context.domain_of(domain)?, bytes)) }
 }
@@ -347,9 +348,20 @@ mod tests {
     fn a_panic_of_a_service_is_told_with_its_words() {
         let context = ServiceContext::open("any".into(), Arc::default(), 0);
         let mut error = ErrorRecord::empty();
-        // SAFETY: the context was just opened, and the record is ours.
-        let status = unsafe { serve(ptr::from_ref(context).cast(), &raw mut error, |_| panic!("some words")) };
+        // SAFETY: the record is ours.
+        let status = unsafe { serve(context.number, &raw mut error, |_| panic!("some words")) };
         let failure = error.answer(status).expect_err("it panicked");
         assert_eq!((failure.kind(), failure.message()), (ErrorKind::Panicked, "the host panicked: some words"));
+    }
+
+    #[test]
+    fn a_context_that_was_dropped_is_found_no_longer() {
+        let context = ServiceContext::open("any".into(), Arc::default(), 0);
+        let (number, services) = (context.number, context.services());
+        assert!(contexts::find(number).is_some());
+        drop(context);
+        assert!(contexts::find(number).is_none());
+        let error = services.charge(Domain::Host, 1, MemoryRole::KvCache).expect_err("it has ended");
+        assert_eq!(error.kind(), ErrorKind::WrongState);
     }
 }

@@ -135,7 +135,7 @@ impl Assembly {
             }
         };
         entry.passed(Stage::Create, "created");
-        match self.discover(&mut entry, &backing, context, ordinal) {
+        match self.discover(&mut entry, &backing, &context, ordinal) {
             Ok(found) => self.keep(entry, backing, found, context),
             Err((stage, reason)) => {
                 // Refused after it was made: it is still destroyed.
@@ -181,7 +181,7 @@ impl Assembly {
         mut entry: Entry,
         backing: MadeBacking,
         (discovery, books): (Discovery, Arc<DomainBooks>),
-        context: &'static ServiceContext,
+        context: Arc<ServiceContext>,
     ) -> Entry {
         if let Some(examine) = &mut self.examiner {
             examine(&entry.name, &DirectBacking::new(&backing, &discovery));

@@ -73,12 +73,14 @@ impl OptionRecord {
     }
 }
 
-/// What the host passes to make a backing. Everything in it is borrowed for the call, but for the services.
+/// What the host passes to make a backing. Everything in it is borrowed for the call, but for the table of services.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, StableAbi)]
 pub struct CreateRequest {
-    /// Valid for as long as the backing lives, and after.
+    /// Valid for the life of the process.
     pub services: *const HostServicesTable,
+    /// Which backing this is: passed back in every call of a service.
+    pub services_context: u64,
     /// First option; may be anything when there is none.
     pub options: *const OptionRecord,
     /// Number of options.

@@ -4,7 +4,7 @@
 //! it differs.
 //!
 //! * **Pointers.** `this` and `context` are the pointers that came with the table, live during the call; nobody but their
-//!   owner looks behind them. Every other pointer is the caller's: non-null, aligned, used by nobody else, and valid for
+//!   owner looks behind them. A service's `context` is a number. Every other pointer is the caller's: non-null, aligned, used by nobody else, and valid for
 //!   the call alone. Slices and texts may be empty, and their pointer is then not looked at. Nothing is freed by the side
 //!   that did not allocate it.
 //! * **Answers.** The answer is a status, `STATUS_…`. `out` is written on success, `error` on failure, neither otherwise.
@@ -252,29 +252,27 @@ pub struct TransferTable {
     pub fill: unsafe extern "C" fn(this: *mut c_void, to: u64, bytes: u64, value: u8, error: *mut ErrorRecord) -> u32,
 }
 
-/// What the host offers to one backing. It and its context are the host's, valid for the life of the process. After the
-/// backing's end every operation but `log` fails with [`WrongState`](crate::ErrorKind::WrongState).
+/// What the host offers to its backings: one table for all of them.
+///
+/// `context` is the number that came with the request to make the backing. It is no pointer, and the host never uses it
+/// twice: after the backing's end every operation but `log` fails with [`WrongState`](crate::ErrorKind::WrongState), on any
+/// thread and however much later. So it does with a number that is no backing's.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, StableAbi)]
 pub struct HostServicesTable {
-    /// Passed back in every call.
-    pub context: *const c_void,
     /// Takes one line: level 1 error, 2 warning, 3 information, 4 debugging, 5 tracing.
     ///
-    /// The text is lent for the call. May block on whoever reads the log. It can't fail.
-    pub log: unsafe extern "C" fn(context: *const c_void, level: u32, message: Text),
+    /// The text is lent for the call. May block on whoever reads the log. It can't fail; after the backing's end the line
+    /// has no backing's name.
+    pub log: unsafe extern "C" fn(context: u64, level: u32, message: Text),
     /// Writes the 16 bytes of the identity of the domain's books. Does not block. A failure opens no books.
-    pub authority: unsafe extern "C" fn(
-        context: *const c_void,
-        domain: DomainRecord,
-        out: *mut [u8; 16],
-        error: *mut ErrorRecord,
-    ) -> u32,
+    pub authority:
+        unsafe extern "C" fn(context: u64, domain: DomainRecord, out: *mut [u8; 16], error: *mut ErrorRecord) -> u32,
     /// Charges bytes to the domain.
     ///
     /// May block on others who make room, and may come back into this backing on this thread. A failure charges nothing.
     pub charge: unsafe extern "C" fn(
-        context: *const c_void,
+        context: u64,
         domain: DomainRecord,
         bytes: u64,
         role: RoleRecord,
@@ -282,6 +280,5 @@ pub struct HostServicesTable {
     ) -> u32,
     /// Gives bytes back that this backing charged. Does not block. A failure refunds nothing, and takes the backing out of
     /// service when it asked for more than it had charged.
-    pub refund:
-        unsafe extern "C" fn(context: *const c_void, domain: DomainRecord, bytes: u64, error: *mut ErrorRecord) -> u32,
+    pub refund: unsafe extern "C" fn(context: u64, domain: DomainRecord, bytes: u64, error: *mut ErrorRecord) -> u32,
 }

@@ -1,7 +1,11 @@
 //! Charges, refunds and what is given back: the books are believed, not the backing.
 
 use crate::{CAPACITY, GRANULE, assert_error, with_liar};
-use leasehold::{BackingState, Domain, ErrorKind, MemoryRole, Stage};
+use leasehold::{BackingState, Domain, ErrorKind, Host, MemoryRole, Stage};
+use leasehold_plugin_api::{HostServices, LogLevel};
+use leasehold_tests::fault::host_mmap;
+use leasehold_tests::log::Log;
+use std::sync::{Arc, Mutex};
 
 #[test]
 fn a_refund_of_what_was_never_charged_is_refused_and_takes_nobodys_budget() {
@@ -70,5 +74,37 @@ fn a_release_that_keeps_something_back_names_it_and_keeps_just_that_charged() {
         assert_eq!(scene.used(), 0);
         scene.assert_all_given_back();
         scene.assert_others_work();
+    });
+}
+
+#[test]
+fn services_used_after_their_end_touch_no_other_backing() {
+    Log::during(|log| {
+        let kept = Arc::new(Mutex::new(Vec::new()));
+        let host = || {
+            let keep = Arc::clone(&kept);
+            let backing = move |services| {
+                keep.lock().expect("nothing panics").push(services);
+                host_mmap(services)
+            };
+            Host::builder().limit(Domain::Host, CAPACITY).with_backing("brought", backing).load().expect("it is ready")
+        };
+        drop(host());
+        let next = host();
+        let [stale, live] = <[HostServices; 2]>::try_from(kept.lock().expect("nothing panics").clone()).expect("two");
+        live.charge(Domain::Host, GRANULE, MemoryRole::KvCache).expect("it fits");
+        let calls = std::thread::spawn(move || {
+            [
+                stale.charge(Domain::Host, GRANULE, MemoryRole::KvCache),
+                stale.refund(Domain::Host, GRANULE),
+                stale.authority(Domain::Host).map(drop),
+            ]
+        });
+        for call in calls.join().expect("it ends") {
+            assert_eq!(call.expect_err("its backing has ended").kind(), leasehold_plugin_api::ErrorKind::WrongState);
+        }
+        assert_eq!(next.snapshot().domain(Domain::Host).expect("has books").used_bytes, GRANULE);
+        stale.log(LogLevel::Warning, "left behind");
+        assert!(log.has("", "left behind") && !log.has("brought", "left behind"), "logged without a name");
     });
 }

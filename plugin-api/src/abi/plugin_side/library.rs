@@ -74,8 +74,8 @@ unsafe extern "C" fn create(
         let options = unsafe { elements(request.options, request.option_count) };
         // SAFETY: as above.
         let options = unsafe { read_options(options) }?;
-        // SAFETY: the host promises services that outlive the backing.
-        let services = unsafe { HostServices::from_table(request.services) };
+        // SAFETY: the host promises a table that is valid for the life of the process.
+        let services = unsafe { HostServices::from_table(request.services, request.services_context) };
         let exported = Box::new(ExportedBacking { backing: registration.create(&options, services)?, services });
         let made = BackingInstance { this: Box::into_raw(exported).cast(), table: &raw const BACKING };
         // SAFETY: the host lends the out-parameter for the call.
