@@ -3,10 +3,10 @@
 //! Whatever the CPU can touch is in one map for the whole process, whichever host, domain or backing it belongs to; the
 //! other devices of a host have a map each, by domain.
 
-use crate::machine::ProcessMark;
+use crate::machine::PerProcess;
 use leasehold_plugin_api::Address;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// The live ranges of one address space.
 #[derive(Debug, Default)]
@@ -15,15 +15,12 @@ pub(crate) struct AddressMap {
     ranges: Mutex<BTreeMap<u64, u64>>,
 }
 
-/// The map of each process, by its number among its ancestors. A forked child has one of its own: its parent's windows are
-/// not mapped in it, and a lock that another thread held during the fork is held for ever.
-static PROCESSES: [OnceLock<Arc<AddressMap>>; 16] = [const { OnceLock::new() }; 16];
+static MAPS: PerProcess<Arc<AddressMap>> = PerProcess::new();
 
 impl AddressMap {
-    /// The addresses of this process. Past 16 ancestors that made hosts, each host has a map of its own.
-    pub(crate) fn of_process(mark: ProcessMark) -> Arc<Self> {
-        let map = usize::try_from(mark.number()).ok().and_then(|number| PROCESSES.get(number));
-        map.map_or_else(Arc::default, |map| Arc::clone(map.get_or_init(Arc::default)))
+    /// The addresses of this process.
+    pub(crate) fn of_process() -> Arc<Self> {
+        Arc::clone(MAPS.here())
     }
 
     /// Takes a range, or answers the live range that it overlaps. `end` is past the last byte and after `base`.

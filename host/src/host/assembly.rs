@@ -11,7 +11,6 @@ use crate::backing::{AddressMap, CheckedBacking, DirectBacking, Discovery, MadeB
 use crate::error::Error;
 use crate::governor::{DomainBooks, GovernorCore};
 use crate::loader::{Door, Plugin};
-use crate::machine::ProcessMark;
 use crate::registry::{BudgetSpec, Enablement, LibrarySource, Manifest, ManifestEntry, Selection};
 use leasehold_plugin_api::{
     Accounting, Backing, BackingError, CpuAccess, Description, Domain, ErrorKind, HostServices, Tier,
@@ -187,7 +186,7 @@ impl Assembly {
             examine(&entry.name, &DirectBacking::new(&backing, &discovery));
         }
         let addresses = match discovery.capabilities.host_access().is_direct() {
-            true => AddressMap::of_process(ProcessMark::current()),
+            true => AddressMap::of_process(),
             false => Arc::clone(self.addresses.entry(books.domain()).or_default()),
         };
         let name = Arc::clone(&entry.name);

@@ -6,9 +6,11 @@
 
 mod cgroup;
 mod memory;
+mod per_process;
 mod privilege;
 mod process;
 
 pub(crate) use memory::HostMemory;
+pub(crate) use per_process::PerProcess;
 pub use privilege::EnvironmentTrust;
 pub(crate) use process::ProcessMark;

@@ -2,7 +2,7 @@
 
 use crate::{CAPACITY, GRANULE, assert_error, with_liar};
 use leasehold::{BackingState, Domain, ErrorKind, Host, MemoryRole, Stage};
-use leasehold_plugin_api::{HostServices, LogLevel};
+use leasehold_plugin_api::{Backing, BackingError, HostServices, LogLevel};
 use leasehold_tests::fault::host_mmap;
 use leasehold_tests::log::Log;
 use std::sync::{Arc, Mutex};
@@ -83,9 +83,9 @@ fn services_used_after_their_end_touch_no_other_backing() {
         let kept = Arc::new(Mutex::new(Vec::new()));
         let host = || {
             let keep = Arc::clone(&kept);
-            let backing = move |services| {
+            let backing = move |services| -> Result<Box<dyn Backing>, BackingError> {
                 keep.lock().expect("nothing panics").push(services);
-                host_mmap(services)
+                Ok(Box::new(host_mmap(services)?))
             };
             Host::builder().limit(Domain::Host, CAPACITY).with_backing("brought", backing).load().expect("it is ready")
         };

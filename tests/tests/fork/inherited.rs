@@ -1,12 +1,17 @@
 //! What a child drops, reads and makes anew.
 
 use super::*;
+use leasehold_tests::child::in_child;
 use leasehold_tests::observe::Mappings;
 use leasehold_tests::plugins::{Registry, library, text};
 use std::process::Command;
 
+/// Alone in its process: after a raw clone the allocator's locks are as another thread had them.
 #[test]
 fn a_child_that_drops_what_it_inherited_changes_nothing() {
+    if !in_child("inherited::a_child_that_drops_what_it_inherited_changes_nothing", &[]) {
+        return;
+    }
     for rig in sharing_host_rigs() {
         let mut engine = Engine::on(&rig.host, &rig.backing);
         let before = books(&rig);
@@ -63,8 +68,13 @@ fn windows_of_the_pool_are_not_mapped_in_a_child() {
     }
 }
 
+/// Alone in its process: the dynamic linker's lock, which another test may hold while it opens a library, is one that no
+/// child can be kept from waiting for.
 #[test]
 fn a_child_makes_a_host_of_its_own() {
+    if !in_child("inherited::a_child_makes_a_host_of_its_own", &[]) {
+        return;
+    }
     for rig in sharing_host_rigs() {
         let engine = Engine::on(&rig.host, &rig.backing);
         let registry = Registry::new().backing("pool", &text(&library("leasehold_host_pool")), "");
