@@ -96,6 +96,7 @@ impl Allocation {
         if let Some(lease) = &mut made.lease {
             lease.note_used(used);
             let excess = inner.bytes.saturating_sub(spec.bytes);
+            let refused = |refusal| BufferError::exhausted(backing.name(), "allocated", Box::new(refusal));
             lease.grow(excess).inspect_err(|_| lease.record(excess)).map_err(refused)?;
         }
         Ok(made)

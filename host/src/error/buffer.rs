@@ -14,7 +14,7 @@ pub(crate) enum BufferError {
     )]
     CapacityExceeded { backing: Arc<str>, requested: u64, capacity: u64 },
     #[error("backing {backing:?}: not {what}: {refusal}")]
-    Exhausted { backing: Arc<str>, what: &'static str, refusal: TierExhausted },
+    Exhausted { backing: Arc<str>, what: &'static str, refusal: Box<TierExhausted> },
     #[error("not grown: {fault}; {kept} bytes that it may have committed stay charged until the buffer is dropped")]
     NotGrown { kept: u64, fault: Box<BackingFault> },
     #[error(
@@ -51,7 +51,7 @@ impl From<Unreleased> for BufferError {
 }
 
 impl BufferError {
-    pub(crate) fn exhausted(backing: &Arc<str>, what: &'static str, refusal: TierExhausted) -> Self {
+    pub(crate) fn exhausted(backing: &Arc<str>, what: &'static str, refusal: Box<TierExhausted>) -> Self {
         Self::Exhausted { backing: Arc::clone(backing), what, refusal }
     }
 

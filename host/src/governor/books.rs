@@ -93,20 +93,22 @@ impl DomainBooks {
 
     /// Charges all of `bytes`, or nothing; where they don't fit, after others were asked to make room. The backing that pays
     /// for itself is asked last, for what the others gave back to it. Otherwise as [`Ledger::charge`].
-    pub(crate) fn charge(&self, bytes: u64, role: MemoryRole, payer: Option<Party>) -> Result<u64, TierExhausted> {
+    ///
+    /// The refusal is boxed, so that the charge that fits returns in registers.
+    pub(crate) fn charge(&self, bytes: u64, role: MemoryRole, payer: Option<Party>) -> Result<u64, Box<TierExhausted>> {
         self.ledger.charge(bytes).or_else(|refused| self.charge_under_pressure(bytes, role, payer, refused))
     }
 
     /// Apart from the charge that fits, which is on the way of every growth.
     #[cold]
     #[inline(never)]
-    fn charge_under_pressure(
+    pub(super) fn charge_under_pressure(
         &self,
         bytes: u64,
         role: MemoryRole,
         payer: Option<Party>,
         refused: Refusal,
-    ) -> Result<u64, TierExhausted> {
+    ) -> Result<u64, Box<TierExhausted>> {
         let domain = self.domain;
         let outcome = match self.reclaimers() {
             Some(reclaimers) => reclaimers.charge(&self.ledger, Request { domain, bytes, role, payer }, refused),
@@ -115,7 +117,8 @@ impl DomainBooks {
         outcome.map_err(|Refusal { used: used_bytes, limit: limit_bytes }| {
             let lacks_size = limit_bytes == 0 && self.lacks_size();
             let quarantined = self.quarantined.by_backing();
-            TierExhausted { domain, role, requested_bytes: bytes, used_bytes, limit_bytes, lacks_size, quarantined }
+            let requested_bytes = bytes;
+            Box::new(TierExhausted { domain, role, requested_bytes, used_bytes, limit_bytes, lacks_size, quarantined })
         })
     }
 

@@ -1,6 +1,7 @@
 //! A live charge in one domain's ledger.
 
 use super::books::DomainBooks;
+use super::ledger::Refusal;
 use super::party::Party;
 use crate::error::TierExhausted;
 use leasehold_plugin_api::{Domain, MemoryRole};
@@ -24,7 +25,7 @@ impl Lease {
         role: MemoryRole,
         payer: Option<Party>,
     ) -> Result<Self, TierExhausted> {
-        let used = books.charge(bytes, role, payer)?;
+        let used = books.charge(bytes, role, payer).map_err(|refused| *refused)?;
         books.ledger().note_peak(used);
         Ok(Self { books, bytes, role })
     }
@@ -52,17 +53,37 @@ impl Lease {
     ///
     /// The refusal, with the figures it was made on at last; the lease is as before.
     pub fn grow(&mut self, bytes: u64) -> Result<(), TierExhausted> {
-        let used = self.grow_unused(bytes)?;
+        match self.books.ledger().charge(bytes) {
+            Ok(used) => {
+                self.hold(bytes);
+                self.note_used(used);
+                Ok(())
+            }
+            Err(refused) => self.grow_under_pressure(bytes, refused),
+        }
+    }
+
+    /// Apart from the charge that fits, so that this needs no room for the figures of a refusal.
+    #[cold]
+    #[inline(never)]
+    fn grow_under_pressure(&mut self, bytes: u64, refused: Refusal) -> Result<(), TierExhausted> {
+        let charged = self.books.charge_under_pressure(bytes, self.role, None, refused);
+        let used = charged.map_err(|refused| *refused)?;
+        self.hold(bytes);
         self.note_used(used);
         Ok(())
     }
 
+    /// The ledger's own sum did not overflow, and it is at least this lease's.
+    fn hold(&mut self, bytes: u64) {
+        self.bytes = self.bytes.saturating_add(bytes);
+    }
+
     /// Charges `bytes` more that are not taken yet. Answers what [`note_used`](Self::note_used) is to be told when they
     /// are; until then they are no peak.
-    pub(crate) fn grow_unused(&mut self, bytes: u64) -> Result<u64, TierExhausted> {
+    pub(crate) fn grow_unused(&mut self, bytes: u64) -> Result<u64, Box<TierExhausted>> {
         let used = self.books.charge(bytes, self.role, None)?;
-        // The ledger's own sum did not overflow, and it is at least this lease's.
-        self.bytes = self.bytes.saturating_add(bytes);
+        self.hold(bytes);
         Ok(used)
     }
 

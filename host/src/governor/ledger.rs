@@ -49,9 +49,11 @@ impl Ledger {
         let mut used = self.used.load(Ordering::Acquire);
         loop {
             let limit = self.limit.load(Ordering::Acquire);
-            let Some(wanted) = used.checked_add(bytes).filter(|wanted| *wanted <= limit || bytes == 0) else {
+            // A branch for each: this is on the way of every growth.
+            let Some(wanted) = used.checked_add(bytes) else { return Err(Refusal { used, limit }) };
+            if wanted > limit && bytes > 0 {
                 return Err(Refusal { used, limit });
-            };
+            }
             match self.used.compare_exchange_weak(used, wanted, Ordering::SeqCst, Ordering::Acquire) {
                 Ok(_) => {
                     note_charge(self.address(), bytes);
