@@ -58,8 +58,8 @@ pub use prefix_cache::{BlockHash, Eviction, FoundPrefix, PrefixCache, PrefixCach
 pub use registry::{Selection, SelectionError};
 pub use shareability::{CacheGeometry, CacheLayout, Shareability, ShareabilityError};
 
-/// The contract of backings, for programs that bring one themselves: see [`HostBuilder::with_backing`]. Plugins take it
-/// from the crate `leasehold-plugin-api`, which has the tables too.
+/// The contract of backings, for programs that bring one themselves: see [`HostBuilder::with_backing`] and
+/// [`HostBuilder::with_accessible_backing`]. Plugins take it from the crate `leasehold-plugin-api`, which has the tables too.
 pub mod contract {
     pub use leasehold_plugin_api::{
         Accounting, Address, AllocateRequest, Allocation, AllocationId, AuthorityId, Backing, BackingError,

@@ -34,7 +34,16 @@ fn assert_no_slice(error: &Error) {
     assert_eq!(error.to_string(), words);
 }
 
-/// Says of itself what host-mmap says, and answers an address that is not its own.
+/// The same of a copy.
+fn assert_not_copied(error: &Error) {
+    assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
+    let words = "backing \"subject\": not copied: it implements no Transfer, and its type does not claim that the CPU can \
+                 touch its memory; find a backing that copies (Requirements::copies), or claim it (contract::HostAccess) \
+                 where the backing is yours";
+    assert_eq!(error.to_string(), words);
+}
+
+/// Copies host-mmap's description and returns an address it does not own.
 struct Impostor {
     model: HostMmap,
     address: u64,
@@ -64,9 +73,9 @@ fn a_backing_that_forwards_a_description_gets_no_slices() {
     assert_eq!(allocation.base().get(), address);
     assert_no_slice(&allocation.as_slice().unwrap_err());
     assert_no_slice(&allocation.as_mut_slice().unwrap_err());
-    assert_no_slice(&allocation.read(0, &mut [0; 8]).unwrap_err());
-    assert_no_slice(&allocation.write(0, &[0x22; 8]).unwrap_err());
-    assert_no_slice(&allocation.fill(0, 8, 0x22).unwrap_err());
+    assert_not_copied(&allocation.read(0, &mut [0; 8]).unwrap_err());
+    assert_not_copied(&allocation.write(0, &[0x22; 8]).unwrap_err());
+    assert_not_copied(&allocation.fill(0, 8, 0x22).unwrap_err());
     assert_eq!(*victim, 0x1111_1111_1111_1111);
 }
 
@@ -109,7 +118,7 @@ fn a_wrapper_with_a_second_handle_gets_no_slices() {
     buffer.grow_to(PAGE).unwrap();
     assert_no_slice(&buffer.as_slice().unwrap_err());
     assert_no_slice(&buffer.as_mut_slice().unwrap_err());
-    assert_no_slice(&buffer.write(0, &[1]).unwrap_err());
+    assert_not_copied(&buffer.write(0, &[1]).unwrap_err());
     // The second handle does decommit what the host committed: a slice would point at nothing from here on.
     let took = (1..1000).any(|id| second.decommit(&[CommitRange::new(RegionId::new(id), 0, PAGE)]).is_ok());
     assert!(took, "the region is the buffer's");
@@ -128,7 +137,7 @@ fn a_second_handle_gets_no_slices_of_prefixes() {
     let mut prefix = host.prefix(&backing, &PrefixSpec::new(2 * MIB)).unwrap();
     assert_no_slice(&prefix.plane(0).unwrap_err());
     assert_no_slice(&prefix.plane_mut(0).unwrap_err());
-    assert_no_slice(&prefix.write(0, 0, &[1]).unwrap_err());
+    assert_not_copied(&prefix.write(0, 0, &[1]).unwrap_err());
     let shared = prefix.seal().unwrap();
     assert_no_slice(&shared.plane(0).unwrap_err());
     assert!(handle.get().is_some());

@@ -45,7 +45,7 @@ impl Presence {
 }
 
 impl Capabilities {
-    /// The answers of discovery, and what the backing's type claims.
+    /// What discovery returned, and the claim of the backing's type.
     pub(super) fn new<S, T>(
         granularity: Option<u64>,
         shared_mapping: Option<S>,

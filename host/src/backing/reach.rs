@@ -78,7 +78,7 @@ impl CheckedBacking {
     }
 
     fn out_of_reach(&self) -> Error {
-        BufferError::NotHostAccessible { backing: Arc::clone(self.name()) }.into()
+        BufferError::NotCopied { backing: Arc::clone(self.name()) }.into()
     }
 }
 

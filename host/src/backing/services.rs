@@ -269,7 +269,7 @@ fn log_line(backing: Option<&str>, level: LogLevel, message: &str) {
 ///
 /// # Safety
 ///
-/// `error` points to a record that nobody else uses during the call.
+/// `error` points to a record that only this call accesses.
 unsafe fn serve(
     context: u64,
     error: *mut ErrorRecord,

@@ -56,8 +56,8 @@ impl fmt::Display for Operation {
 }
 
 /// Why nothing of a host works in a forked child, and what to do.
-pub(super) const FORKED: &str = "this process was forked from the one that made the host, and inherits none of its memory; \
-     make a host of its own in the child, or start the child before the host or with exec";
+pub(super) const FORKED: &str = "this process was forked from the one that made the host, whose memory and books stay \
+     the parent's; make a host of its own in the child, or start the child before the host or with exec";
 
 /// What went wrong in a call to a backing.
 #[derive(Debug, thiserror::Error)]
@@ -77,7 +77,7 @@ pub(crate) enum BackingFault {
     )]
     OutOfService { backing: Arc<str>, operation: Operation, reason: String },
     /// This process was forked from the one that made the backing: nothing was called.
-    #[error("backing {backing:?}: {operation} refused: forked: {FORKED}")]
+    #[error("backing {backing:?}: {operation} refused: {FORKED}")]
     Forked { backing: Arc<str>, operation: Operation },
     /// The call was made, and its answer can't be: the backing is out of service from now on.
     #[error(

@@ -30,6 +30,10 @@ pub(crate) enum BufferError {
     )]
     NotHostAccessible { backing: Arc<str> },
     #[error(
+        "backing {backing:?}: not copied: it implements no Transfer, and its type does not claim that the CPU can touch its memory; find a backing that copies (Requirements::copies), or claim it (contract::HostAccess) where the backing is yours"
+    )]
+    NotCopied { backing: Arc<str> },
+    #[error(
         "backing {backing:?}: not copied: {bytes} bytes at offset {offset} of plane {plane} pass its {len} bytes; grow it first, or ask for less"
     )]
     PastTheEnd { backing: Arc<str>, plane: usize, offset: u64, bytes: u64, len: u64 },
@@ -66,7 +70,7 @@ impl BufferError {
             Self::NotGrown { fault, .. } | Self::NotShrunk { fault, .. } => fault.kind(),
             Self::Forked(fault) => fault.kind(),
             Self::NotReleased { .. } => ErrorKind::NotReleased,
-            Self::NotHostAccessible { .. } => ErrorKind::Unsupported,
+            Self::NotHostAccessible { .. } | Self::NotCopied { .. } => ErrorKind::Unsupported,
         }
     }
 

@@ -32,8 +32,8 @@ pub enum ErrorKind {
     OutOfMemory,
     /// The system or device has no address space, or no more mappings, left.
     AddressSpaceExhausted,
-    /// The backing is out of service: it broke the contract, panicked, or lost its device; or this process was forked off
-    /// the one that made the host.
+    /// The backing is out of service: it broke the contract, panicked, lost its device, or 16 of its releases in a row
+    /// failed; or this process was forked from the one that made the host.
     OutOfService,
     /// Some memory could not be given back yet. It stays charged; see [`Host::reap`](crate::Host::reap).
     NotReleased,

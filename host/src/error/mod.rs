@@ -46,7 +46,7 @@ enum Reason {
         "domain {0} has no books: no backing serves it and [budget] does not name it; name it in [budget] of registry.toml"
     )]
     UnknownDomain(Domain),
-    #[error("the books of {0} are out of service here: {FORKED}")]
+    #[error("the books of {0} refused: {FORKED}")]
     ForkedBooks(Domain),
     #[error("lease refused: {0}")]
     Exhausted(TierExhausted),

@@ -157,11 +157,12 @@ impl Assembly {
         let discovery = backing.discover().map_err(|error| in_discovery(error.to_string()))?;
         let discovery = discovery.on_disk(context.disk());
         let Description { device, device_name, .. } = &discovery.description;
+        context.settle_domain(device.domain()).map_err(in_discovery)?;
         if device.tier == Tier::Disk {
+            // Last, so that a disk that is rejected has no place.
             let taken = ordinal.and_then(|named| self.disks.take(&entry.name, named));
             taken.map_err(|why| (Stage::Discover, why))?;
         }
-        context.settle_domain(device.domain()).map_err(in_discovery)?;
         let offers = discovery.capabilities.names().join(", ");
         entry.passed(Stage::Discover, format!("{device} ({device_name}), offers {offers}"));
         let books = self.core.open(device.domain()).map_err(|error| (Stage::Books, error.to_string()))?;

@@ -61,8 +61,8 @@ impl HostBuilder {
     }
 
     /// Adds a backing as [`with_backing`](Self::with_backing) does, with its type's claim that the CPU can touch its memory,
-    /// so that slices are made of it. `create` hands the value itself over: nothing else can decommit or release what the
-    /// host lends out. A backing of another crate brings its claim along, as
+    /// so that slices are made of it. `create` returns the value itself, so that nothing but the host can decommit or
+    /// release what it lends out. A backing of another crate brings its claim along, as
     /// [`BackingFactory::HOST_ACCESS`](crate::contract::BackingFactory::HOST_ACCESS); a type of the program's own makes one,
     /// which is `unsafe`: see [`HostAccess`]. One type's claim is none for another:
     ///

@@ -217,7 +217,8 @@ impl Host {
         Ok(backing.backing.trim(bytes)?)
     }
 
-    /// Tries to give back once more whatever a backing could not take back when its buffer or prefix went.
+    /// Tries once more to release memory that a backing failed to release when its buffer or prefix was dropped. In a forked
+    /// child it does nothing and reports zeros.
     pub fn reap(&self) -> ReapReport {
         let backings = self.entries.iter().filter_map(Entry::backing);
         backings.map(|backing| backing.reap()).fold(ReapReport::default(), ReapReport::and)

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 /// Processes with a value of their own: a process and its ancestors, those that made hosts.
 const PROCESSES: usize = 16;
 
-/// What is one for the process. A forked child has one of its own, in its first state: a lock that another thread of the
+/// A per-process value. A forked child gets a fresh one: a lock that another thread of the
 /// parent held during the fork is held for ever there, and what was mapped in the parent may not be in the child. The 17th
 /// in a line of forks that all made hosts has the first one's.
 #[derive(Debug)]

@@ -1,4 +1,4 @@
-//! Tells a forked child from the process that made a host: one load, of a page that the kernel wipes in a child
+//! Distinguishes a forked child from the process that made a host: one load, of a page that the kernel wipes in a child
 //! (`MADV_WIPEONFORK`, madvise(2), Linux 4.14).
 //!
 //! A raw `clone` is seen as `fork` is, since the kernel itself wipes the page; a child that shares the memory, as after

@@ -113,7 +113,19 @@ fn an_eager_backing_is_served_by_what_it_can_serve() {
 }
 
 #[test]
-fn what_an_eager_backing_can_not_serve_fails_where_it_is_asked_for() {
+fn a_backing_that_can_not_be_written_is_named_with_the_flag() {
+    let disk = rogue("disk", "placed", "tier = \"disk\"\ntotal_bytes = 100000000");
+    let (folder, _) = registry(&format!("{disk}{HOST_MMAP}"));
+    let output = replay(folder.path(), &["--backing", "disk", "--backing", "host-mmap", "--json"]);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let report = json(&output);
+    assert_eq!(runs(&report)[0], pairs("host-mmap", &["leasehold", "prealloc", "realloc"]), "{report}");
+    let reason = report["failures"][0]["reason"].as_str().unwrap();
+    assert_eq!(reason, "its memory can't be written from the CPU; pass --no-touch to commit without writing");
+}
+
+#[test]
+fn a_strategy_that_an_eager_backing_can_not_serve_fails() {
     let (folder, _) = registry(&rogue("eager", "shared-only", ""));
     let output =
         replay(folder.path(), &["--backing", "eager", "--strategy", "leasehold", "--strategy", "realloc", "--json"]);

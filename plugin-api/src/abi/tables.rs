@@ -4,7 +4,7 @@
 //! it differs.
 //!
 //! * **Pointers.** `this` and `context` are the pointers that came with the table, live during the call; nobody but their
-//!   owner looks behind them. A service's `context` is a number. Every other pointer is the caller's: non-null, aligned, used by nobody else, and valid for
+//!   owner looks behind them. A service's `context` is a number. Every other pointer is the caller's: non-null, aligned, not aliased, and valid for
 //!   the call alone. Slices and texts may be empty, and their pointer is then not looked at. Nothing is freed by the side
 //!   that did not allocate it.
 //! * **Answers.** The answer is a status, `STATUS_…`. `out` is written on success, `error` on failure, neither otherwise.
@@ -262,7 +262,7 @@ pub struct TransferTable {
 pub struct HostServicesTable {
     /// Takes one line: level 1 error, 2 warning, 3 information, 4 debugging, 5 tracing.
     ///
-    /// The text is lent for the call. May block on whoever reads the log. It can't fail; after the backing's end the line
+    /// The text is lent for the call. May block on the program's log sink. It can't fail; after the backing's end the line
     /// has no backing's name.
     pub log: unsafe extern "C" fn(context: u64, level: u32, message: Text),
     /// Writes the 16 bytes of the identity of the domain's books. Does not block. A failure opens no books.

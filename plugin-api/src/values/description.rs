@@ -1,19 +1,19 @@
-//! What a backing says of itself.
+//! What a backing reports about itself.
 
 use super::DeviceKey;
 
-/// What a backing says of itself. The answer never changes in a backing's life. Whether the CPU can touch its memory is no
-/// part of it: see [`HostAccess`](crate::HostAccess).
+/// What a backing reports about itself; constant for its life. Whether the CPU can touch its memory is no part
+/// of it: see [`HostAccess`](crate::HostAccess).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Description {
     /// The device whose memory it hands out.
     pub device: DeviceKey,
     /// The device's name for people, at most 255 bytes across a library boundary.
     pub device_name: String,
-    /// The physical memory of the device in bytes, or 0 where the backing can't tell.
+    /// The physical memory of the device in bytes, or 0 where the backing doesn't know it.
     pub total_bytes: u64,
-    /// What of it nobody used when the backing was made, other processes included; `None` where the backing can't tell.
-    /// What an `"auto"` budget of a device is reckoned from.
+    /// Bytes that were free when the backing was made, other processes counted as users; `None` where the backing does
+    /// not ask. An `"auto"` budget of a device is computed from it, or from all of `total_bytes`.
     pub free_bytes: Option<u64>,
 }
 
@@ -31,8 +31,7 @@ impl Description {
         self
     }
 
-    /// The same, with what of that nobody used when the backing was made, if it can tell. Look once, at creation: the
-    /// answer never changes.
+    /// The same, with the bytes that were free at creation, if known. Query once: a description never changes.
     #[must_use]
     pub fn with_free_bytes(mut self, free_bytes: impl Into<Option<u64>>) -> Self {
         self.free_bytes = free_bytes.into();

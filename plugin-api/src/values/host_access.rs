@@ -35,7 +35,7 @@ impl CpuAccess {
 /// The claim that the CPU can touch the memory of backings of the type `B`, or that there is no such claim.
 ///
 /// The host makes slices of what has direct access, so that this is the one claim of the contract whose breach is
-/// undefined behaviour; everything else that a backing answers is checked. The claim names the type: a backing that wraps
+/// undefined behaviour; everything else that a backing returns is checked. The claim names the type: a backing that wraps
 /// another takes nothing over with its description, and makes a claim of its own, or has no slices.
 ///
 /// ```compile_fail,E0308

@@ -1,4 +1,4 @@
-//! The driver's codes: those that this library tells apart, and the names of all.
+//! The driver's codes: those that this library distinguishes, and the names of all.
 
 pub(crate) const INVALID_VALUE: u32 = 1;
 pub(crate) const OUT_OF_MEMORY: u32 = 2;
@@ -19,8 +19,8 @@ pub(crate) const UNKNOWN: u32 = 999;
 
 /// Codes after which nothing in the process's context works any more, by the driver's own words ("this leaves the
 /// process in an inconsistent state and any further CUDA work will return the same error") or by their nature: CUDA
-/// Driver API, `CUresult`. Any call answers them for work that was launched earlier, so the call itself may have had
-/// its effect.
+/// Driver API, `CUresult`. Any call may return them for work launched earlier, so the call itself may have taken
+/// effect.
 pub(crate) const STICKY: [u32; 15] = [214, 220, 226, 700, 702, 710, 714, 715, 716, 717, 718, 719, 721, 911, 999];
 
 /// `CUresult` of CUDA 13: <https://docs.nvidia.com/cuda/cuda-driver-api/group__CUDA__TYPES.html>.

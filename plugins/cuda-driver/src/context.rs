@@ -61,7 +61,7 @@ struct Retained {
     raw: NonNull<c_void>,
     /// Its id when it was retained; `None` where the driver has no ids.
     id: Option<u64>,
-    /// Distinguishes this retain from every other of the process: an address comes again.
+    /// Distinguishes this retain from every other of the process: the driver reuses addresses.
     number: u64,
     /// Whether it was found to have ended under its users.
     has_ended: AtomicBool,

@@ -22,7 +22,7 @@ use leasehold_plugin_api::Address;
 #[derive(Debug)]
 pub struct Reservation {
     device: Device,
-    /// Invariant 1: until `ended`, base and size are what `cuMemAddressReserve` answered for this value alone.
+    /// Invariant 1: until `ended`, base and size were returned by `cuMemAddressReserve` for this value alone.
     reserved: (Address, u64),
     /// Invariant 2: `base .. base + bytes` lies within what is reserved.
     base: Address,

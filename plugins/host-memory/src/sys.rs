@@ -172,11 +172,11 @@ pub unsafe fn advise_huge_pages(base: Address, bytes: u64, advice: HugePageAdvic
     unsafe { advise(call, base, bytes, advice) }
 }
 
-/// Has a child that is forked off inherit nothing of a range: its addresses are free there.
+/// Keeps a range out of children that are forked: its addresses are free there.
 ///
 /// # Errors
 ///
-/// What the kernel answers.
+/// The kernel's error code of `madvise`.
 ///
 /// # Safety
 ///

@@ -1,8 +1,8 @@
 //! Reads the file that callgrind writes: what one function costs with all that it calls.
 //!
 //! The form is that of valgrind's manual, "Callgrind Format Specification": a function's name stands where its number is
-//! first used, as `fn=(12) name` or `cfn=(12) name`, and the line after `calls=` has what these calls cost, whatever they
-//! call included.
+//! first used, as `fn=(12) name` or `cfn=(12) name`, and the line after `calls=` has what these calls cost, including
+//! their callees.
 
 use std::collections::HashMap;
 

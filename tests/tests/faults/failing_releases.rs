@@ -67,7 +67,7 @@ fn a_refusal_names_what_is_in_quarantine_and_where() {
 }
 
 #[test]
-fn a_request_that_no_reap_makes_room_for_still_says_raise_budget() {
+fn a_request_too_large_after_reap_says_raise_budget() {
     let _alone = alone();
     let (faults, host, backing) = faulty(Under::MMAP, BUFFERS * BUFFER);
     fail_releases(&faults);

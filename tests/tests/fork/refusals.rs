@@ -121,8 +121,8 @@ fn refusals_name_the_backing_and_what_to_do() {
     let mut buffer = host.buffer(&host.backing("host-mmap").unwrap(), &BufferSpec::new(MIB)).unwrap();
     let worded = in_fork(How::Fork, || {
         buffer.grow_to(1).unwrap_err().to_string()
-            == "backing \"host-mmap\": commit refused: forked: this process was forked from the one that made the host, \
-                and inherits none of its memory; make a host of its own in the child, or start the child before the host \
+            == "backing \"host-mmap\": commit refused: this process was forked from the one that made the host, whose \
+                memory and books stay the parent's; make a host of its own in the child, or start the child before the host \
                 or with exec"
     });
     assert_eq!(worded, Ok(true));

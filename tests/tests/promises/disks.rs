@@ -130,7 +130,7 @@ fn an_ordinal_that_is_no_number_of_a_disk_is_refused() {
     }
 }
 
-/// A backing that the program brings, at the place that it is told, with the services that it got.
+/// A backing that the program brings, at the given place, with the services that it got.
 struct Brought {
     device: DeviceKey,
     total_bytes: u64,
@@ -203,7 +203,7 @@ fn a_backing_has_the_books_of_one_domain() {
 }
 
 #[test]
-fn a_backing_that_charges_another_domain_than_it_describes_is_rejected() {
+fn a_backing_charging_an_undescribed_domain_is_rejected() {
     let create = |services: HostServices| -> Created {
         services.charge(Domain::Host, KIB, MemoryRole::Weights)?;
         Ok(Box::new(Brought { device: DeviceKey::device(1), total_bytes: MIB }))
@@ -216,6 +216,18 @@ fn a_backing_that_charges_another_domain_than_it_describes_is_rejected() {
     );
     assert_eq!(used(&host, Domain::Host), 0);
     assert!(host.snapshot().domain(Domain::Device(1)).is_none());
+}
+
+#[test]
+fn a_rejected_disk_takes_no_place() {
+    let create = |services: HostServices| -> Created {
+        services.authority(Domain::Host)?;
+        Ok(Box::new(Brought { device: DeviceKey::DISK, total_bytes: MIB }))
+    };
+    let builder = Host::builder().limit(Domain::Host, MIB).with_backing("rejected", create);
+    let host = builder.with_backing("disk", brought(DeviceKey::DISK, 16 * MIB)).load().expect("is made");
+    assert!(reason(&host, "rejected").contains("it asked for the books of host"), "{}", reason(&host, "rejected"));
+    assert_eq!(domain_of(&host, "disk"), Domain::Disk(0));
 }
 
 #[test]

@@ -83,7 +83,7 @@ fn regions_that_grow_by_turns_from_recycled_memory_stay_few_mappings_each() {
 }
 
 #[test]
-fn regions_growing_by_turns_from_one_parked_block_stay_few_mappings() {
+fn regions_sharing_one_parked_block_stay_few_mappings() {
     let (pool, books) = pool(&HostPoolOptions::default());
     allocate(&pool, 1, 120 * MIB, ONE).unwrap();
     pool.release(ReleaseTarget::Allocation(AllocationId::new(1)));

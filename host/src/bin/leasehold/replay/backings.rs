@@ -12,7 +12,7 @@ use std::path::PathBuf;
 /// The budget of the synthetic workload, unless `--budget` says otherwise: small enough that requests compete for it on any
 /// machine.
 const SYNTHETIC_BUDGET_BYTES: u64 = 512 << 20;
-/// The budget of a trace, unless `--budget` says otherwise: prealloc fills whatever it is given.
+/// The budget of a trace, unless `--budget` says otherwise: prealloc uses the whole budget.
 const TRACE_BUDGET_BYTES: u64 = 4 << 30;
 
 /// The host under the budget that was asked for, and the backings to run on.
@@ -27,7 +27,7 @@ pub(super) fn choose(registry: Option<PathBuf>, arguments: &ReplayArguments, tra
     let host = session::builder(registry)?.load()?;
     let (mut backings, mut failed) = (Vec::new(), Vec::new());
     for name in &arguments.backing {
-        match named(&host, name) {
+        match named(&host, name).and_then(|backing| check_writable(backing, arguments)) {
             Ok(backing) => backings.push(backing),
             Err(Failure::DoesNotHold(reason)) => {
                 failed.push(FailedRun { backing: name.clone(), strategy: None, reason });
@@ -46,6 +46,15 @@ pub(super) fn choose(registry: Option<PathBuf>, arguments: &ReplayArguments, tra
 fn named(host: &Host, name: &str) -> Result<BackingHandle, Failure> {
     let is_known = host.backings().iter().any(|report| report.name == name);
     host.backing(name).map_err(|error| if is_known { error.into() } else { Failure::unusable(error) })
+}
+
+/// Rows are written, unless `--no-touch` is given.
+fn check_writable(backing: BackingHandle, arguments: &ReplayArguments) -> Result<BackingHandle, Failure> {
+    let capabilities = backing.capabilities();
+    if arguments.no_touch || capabilities.host_access().is_direct() || capabilities.has_transfer() {
+        return Ok(backing);
+    }
+    Err(Failure::does_not_hold("its memory can't be written from the CPU; pass --no-touch to commit without writing"))
 }
 
 /// The best backing that fits; where something is to be shared, the best that can share it.
