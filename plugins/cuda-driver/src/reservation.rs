@@ -101,7 +101,7 @@ impl Reservation {
     /// `CUDA_ERROR_INVALID_VALUE` for a part that doesn't lie within it.
     pub fn span(&self, offset: u64, bytes: u64) -> Result<Span<'_>, Fault> {
         let base = self.part("cuMemcpy", offset, bytes)?;
-        // SAFETY: within the reservation (1, 2), whose addresses are the device's, and nobody else's while it is borrowed.
+        // SAFETY: within the reservation (1, 2), whose addresses are the device's, and which is not freed while it is borrowed.
         Ok(unsafe { Span::new(&self.device, base, bytes) })
     }
 
@@ -151,7 +151,7 @@ impl Reservation {
     ///
     /// # Errors
     ///
-    /// What the driver answers.
+    /// The driver's error of `cuMemGetAccess`.
     pub fn access(&self, offset: u64, ordinal: u32) -> Result<Option<Access>, Fault> {
         let address = self.part("cuMemGetAccess", offset, 1)?;
         let location = properties::device(ordinal);
@@ -167,7 +167,7 @@ impl Reservation {
     ///
     /// # Errors
     ///
-    /// What the driver reports: then it is unknown.
+    /// The driver's error of `cuPointerGetAttribute`; whether anything is mapped is unknown then.
     pub fn is_mapped(&self, offset: u64) -> Result<bool, Fault> {
         const CALL: &str = "cuPointerGetAttribute";
         let address = self.part(CALL, offset, 1)?;
