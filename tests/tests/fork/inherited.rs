@@ -32,7 +32,7 @@ fn a_child_that_drops_what_it_inherited_changes_nothing() {
 }
 
 #[test]
-fn a_child_that_drops_the_host_leaves_the_parents_backing_alive() {
+fn a_child_that_drops_the_host_leaves_the_parents_alive() {
     for rig in sharing_host_rigs() {
         let mut engine = Engine::on(&rig.host, &rig.backing);
         let mut rig = Some(rig);
