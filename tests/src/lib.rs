@@ -3,7 +3,8 @@
 //! To run on:
 //! * [`rig`]: one host for each way in to each backing; [`plugins`]: where the libraries are, and registry files;
 //! * [`cuda`]: the simulated CUDA driver; [`build`]: plugins that a test builds itself;
-//! * [`child`]: tests that run in a process of their own; [`fork`]: children that inherit what a test holds; [`traffic`]: requests as an engine batches them.
+//! * [`child`]: tests that run in a process of their own; [`fork`]: children that inherit what a test holds;
+//!   [`traffic`]: requests as an engine batches them.
 //!
 //! Backings and owners that behave as a test needs it:
 //! * [`fault`]: a backing that fails where it is told to; [`parking`]: one that parks memory;

@@ -9,8 +9,8 @@ use std::ptr::{null, null_mut};
 /// Calls a function of the bindings, and answers its code as a number.
 macro_rules! code {
     ($function:ident($($argument:expr),* $(,)?)) => {{
-        // SAFETY: the simulator's function, which answers codes that the bindings list, with pointers to locals that live, or null,
-        // which it refuses.
+        // SAFETY: the simulator's function, which answers codes that the bindings list, with pointers to locals that
+        // live, or null, which it refuses.
         let result = unsafe { sys::$function($($argument),*) };
         result as u32
     }};

@@ -94,8 +94,8 @@ impl Governor {
     /// # Errors
     ///
     /// [`ErrorKind::TierExhausted`](crate::ErrorKind::TierExhausted) when the limit would be passed,
-    /// [`ErrorKind::UnknownDomain`](crate::ErrorKind::UnknownDomain) when no books of the domain are kept. Nothing is
-    /// charged then.
+    /// [`ErrorKind::UnknownDomain`](crate::ErrorKind::UnknownDomain) when no books of the domain are kept,
+    /// [`ErrorKind::OutOfService`](crate::ErrorKind::OutOfService) in a forked child. Nothing is charged then.
     pub fn lease(&self, domain: Domain, bytes: u64, role: MemoryRole) -> Result<Lease, Error> {
         Ok(Lease::charge(self.books(domain)?, bytes, role, None)?)
     }
@@ -110,7 +110,8 @@ impl Governor {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::UnknownDomain`](crate::ErrorKind::UnknownDomain) when no books of the domain are kept.
+    /// [`ErrorKind::UnknownDomain`](crate::ErrorKind::UnknownDomain) when no books of the domain are kept,
+    /// [`ErrorKind::OutOfService`](crate::ErrorKind::OutOfService) in a forked child.
     pub fn on_pressure(
         &self,
         domain: Domain,
@@ -126,7 +127,8 @@ impl Governor {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::UnknownDomain`](crate::ErrorKind::UnknownDomain) when no books of the domain are kept.
+    /// [`ErrorKind::UnknownDomain`](crate::ErrorKind::UnknownDomain) when no books of the domain are kept,
+    /// [`ErrorKind::OutOfService`](crate::ErrorKind::OutOfService) in a forked child.
     pub fn set_limit(&self, domain: Domain, limit_bytes: u64) -> Result<(), Error> {
         self.books(domain)?.ledger().set_limit(limit_bytes);
         Ok(())
@@ -136,7 +138,8 @@ impl Governor {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::UnknownDomain`](crate::ErrorKind::UnknownDomain) when no books of the domain are kept.
+    /// [`ErrorKind::UnknownDomain`](crate::ErrorKind::UnknownDomain) when no books of the domain are kept,
+    /// [`ErrorKind::OutOfService`](crate::ErrorKind::OutOfService) in a forked child.
     pub fn restart_peak(&self, domain: Domain) -> Result<(), Error> {
         self.books(domain)?.ledger().restart_peak();
         Ok(())

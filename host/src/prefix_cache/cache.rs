@@ -89,7 +89,8 @@ impl PrefixCache {
     /// # Errors
     ///
     /// [`ForeignPrefix`](crate::ErrorKind::ForeignPrefix) when another backing made it,
-    /// [`InvalidRequest`](crate::ErrorKind::InvalidRequest) when it has not as many planes or bytes as the blocks need.
+    /// [`InvalidRequest`](crate::ErrorKind::InvalidRequest) when it has not as many planes or bytes as the blocks need,
+    /// [`OutOfService`](crate::ErrorKind::OutOfService) in a forked child.
     pub fn insert(&self, chain: &[BlockHash], first: usize, prefix: SharedPrefix) -> Result<usize, Error> {
         let blocks = chain.len().saturating_sub(first);
         self.shelf.check_prefix(&prefix, blocks)?;

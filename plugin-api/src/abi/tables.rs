@@ -3,10 +3,10 @@
 //! Rules that hold for every operation, on both sides. What stands above an operation comes on top of them, or says where
 //! it differs.
 //!
-//! * **Pointers.** `this` and `context` are the pointers that came with the table, live during the call; nobody but their
-//!   owner looks behind them. A service's `context` is a number. Every other pointer is the caller's: non-null, aligned, not aliased, and valid for
-//!   the call alone. Slices and texts may be empty, and their pointer is then not looked at. Nothing is freed by the side
-//!   that did not allocate it.
+//! * **Pointers.** `this` and `context` are the pointers that came with the table, live during the call; nobody but
+//!   their owner looks behind them. A service's `context` is a number. Every other pointer is the caller's: non-null,
+//!   aligned, not aliased, and valid for the call alone. Slices and texts may be empty, and their pointer is then not
+//!   looked at. Nothing is freed by the side that did not allocate it.
 //! * **Answers.** The answer is a status, `STATUS_…`. `out` is written on success, `error` on failure, neither otherwise.
 //!   A status that is not known is a failure of kind [`Unintelligible`](crate::ErrorKind::Unintelligible).
 //! * **Failures.** A failed operation has changed nothing, unless it says otherwise. After a panic, a lost device or an

@@ -1,8 +1,8 @@
 //! Which bytes of a region are committed: pure arithmetic on ranges, no system call.
 //!
-//! It also counts the mappings that the kernel may hold the region as: one for each piece and one for each gap. Two neighbours are one mapping only when their pages
-//! descend from the same first touch (the kernel compares `anon_vma`), so two pieces that grew apart stay two where
-//! they meet. Pieces that were once cut apart join again.
+//! It also counts the mappings that the kernel may hold the region as: one for each piece and one for each gap. Two
+//! neighbours are one mapping only when their pages descend from the same first touch (the kernel compares `anon_vma`),
+//! so two pieces that grew apart stay two where they meet. Pieces that were once cut apart join again.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

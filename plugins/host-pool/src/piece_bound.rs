@@ -1,8 +1,9 @@
 //! How many runs of parked frames may serve as they are: pure arithmetic.
 //!
-//! Each run of frames that follow each other is one mapping of the kernel. A region that takes scattered parked
-//! frames gains a piece with every growth, so the bound holds for the region, over all its calls: a run
-//! serves as it is where it continues the region, or where that leaves the region within [`MOST_PIECES`]. The rest of a need is served by frames that lie side by side; see `obtaining.rs`.
+//! Each run of frames that follow each other is one mapping of the kernel. A region that takes scattered parked frames
+//! gains a piece with every growth, so the bound holds for the region, over all its calls: a run serves as it is where
+//! it continues the region, or where that leaves the region within [`MOST_PIECES`]. The rest of a need is served by
+//! frames that lie side by side; see `obtaining.rs`.
 
 use crate::frames::Need;
 use crate::run::Run;

@@ -19,13 +19,14 @@ extern "C" fn leasehold_sim_reset() -> u32 {
 }
 
 /// Changes a setting: `devices`, `memory` (bytes of that device), `granularity` (all three), `recommended`,
-/// `rdma_granularity`, `read_only` (0 or 1), `address_space` (bytes that may be reserved), `address_refusal` (the code for
-/// what passes that), `fresh` (the byte that new
-/// memory reads as; change it only while nothing is live), `reported_free` (bytes that `cuMemGetInfo` reports, true or not),
-/// `version`, `virtual_memory` (0 or 1), `compute_mode`, `honoured_alignment` (the largest of a reservation). And with 0 or
-/// 1 what drivers may do one way or the other: `access_everywhere` (`cuMemGetAccess` where nothing is mapped), `refuses_unmapped` (`cuPointerGetAttribute` there),
-/// `gives_back_without_context` (`cuMemRelease`, `cuMemUnmap`, `cuMemAddressFree`), `handles_again` (the numbers of handles
-/// that ended), `lets_write` (read-only access is not enforced), `descriptors` (each handle takes one of the process). `device` counts for `memory` alone.
+/// `rdma_granularity`, `read_only` (0 or 1), `address_space` (bytes that may be reserved), `address_refusal` (the code
+/// for what passes that), `fresh` (the byte that new memory reads as; change it only while nothing is live),
+/// `reported_free` (bytes that `cuMemGetInfo` reports, true or not), `version`, `virtual_memory` (0 or 1),
+/// `compute_mode`, `honoured_alignment` (the largest of a reservation). And with 0 or 1 what drivers may do one way or
+/// the other: `access_everywhere` (`cuMemGetAccess` where nothing is mapped), `refuses_unmapped`
+/// (`cuPointerGetAttribute` there), `gives_back_without_context` (`cuMemRelease`, `cuMemUnmap`, `cuMemAddressFree`),
+/// `handles_again` (the numbers of handles that ended), `lets_write` (read-only access is not enforced), `descriptors`
+/// (each handle takes one of the process). `device` counts for `memory` alone.
 ///
 /// # Safety
 ///

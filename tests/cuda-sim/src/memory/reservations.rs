@@ -28,8 +28,9 @@ impl Reserved {
 
 impl Memory {
     /// `cuMemAddressReserve`: size and hint are multiples of the page size of the host, the alignment is a power of two
-    /// or 0, and a request that a setting may honour in part; flags are 0. The hint is one: it is not followed. Where address space runs out the documentation has
-    /// `CUDA_ERROR_OUT_OF_MEMORY` and `CUDA_ERROR_INVALID_VALUE` to choose from: a setting does.
+    /// or 0, and a request that a setting may honour in part; flags are 0. The hint is one: it is not followed. Where
+    /// address space runs out the documentation has `CUDA_ERROR_OUT_OF_MEMORY` and `CUDA_ERROR_INVALID_VALUE` to choose
+    /// from: a setting does.
     pub(crate) fn reserve(
         &mut self,
         settings: &Settings,

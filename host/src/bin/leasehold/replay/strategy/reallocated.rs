@@ -1,8 +1,8 @@
 //! Caches that double and copy, as engines without growable memory do; or that hold the context from the first on.
 //!
-//! The first allocation holds the prompt, or the context; each later one at least twice what there was. Old and new are held until the
-//! rows are copied, plane by plane as an engine would: all new planes first, since a growth either succeeds or leaves
-//! the cache as it was.
+//! The first allocation holds the prompt, or the context; each later one at least twice what there was. Old and new are
+//! held until the rows are copied, plane by plane as an engine would: all new planes first, since a growth either
+//! succeeds or leaves the cache as it was.
 
 use super::super::store::{CacheStore, StoreError};
 use super::plane::Touch;
